@@ -32,6 +32,8 @@ import sys
 import tempfile
 import time
 
+import measuring
+
 PEERS = ["plain", "haft", "cpp", "boost", "coroutines", "setjmp"]
 PEER_NAMES = {
     "plain": "plain C",
@@ -946,16 +948,6 @@ def waiting_table(results):
     return table(header, rows)
 
 
-def processor_name():
-    try:
-        for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.machine()
-
-
 def compile_table(entries):
     rows = [
         [
@@ -1179,7 +1171,7 @@ def measure(arguments, wanted):
     """Everything that was asked for; what fails is noted and does not stop the rest."""
     build = arguments.build
     results = {
-        "machine": f"{processor_name()}, {os.cpu_count()} processors, "
+        "machine": f"{measuring.processor()}, {os.cpu_count()} processors, "
         f"{platform.system()} {platform.machine()}",
         "date": time.strftime("%Y-%m-%d"),
         "failures": [],

@@ -16,7 +16,6 @@ processor; the load is on the first.
 """
 
 import contextlib
-import importlib.util
 import json
 import os
 import pathlib
@@ -32,6 +31,10 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+import measuring  # noqa: E402
+import plot  # noqa: E402
+
 WORKS = ["load", "latency", "tails", "rising", "idle", "middleware", "http2", "tls", "tls_idle", "json"]
 LOOP = "epoll loop"
 CONNECTIONS = [64, 1000]
@@ -60,17 +63,6 @@ LIMITS = [(LOOP, 1, 1.2, 1.1), ("may_minihttp", 1, 0.93, 0.93), ("may_minihttp",
 HAFT = ("Haft, epoll", "Haft, io_uring")
 
 
-def module_of(path):
-    specification = importlib.util.spec_from_file_location(path.parent.name + "_" + path.stem, path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-IO = module_of(ROOT / "bench" / "io" / "run.py")  # measures and tables are made as there
-PLOT = module_of(HERE / "plot.py")
-
-
 # ---- Servers ----
 
 
@@ -94,7 +86,7 @@ def program(path):
     return lambda port: [path, port]
 
 
-def servers(build, builds=IO.builds):
+def servers(build, builds=measuring.builds):
     """Each server's command for a port, and its environment; `builds` makes those that are built here."""
     here, peers = build / "http", build / "http" / "peers"
     found = {LOOP: (lambda port: [], {})}
@@ -132,10 +124,10 @@ def versions(found):
              "hyper": f"{crate['hyper']} on Tokio {crate['tokio']}",
              "Boost.Beast": f"of Boost {boost[1].replace('_', '.')}" if boost else "",
              "nginx": said.strip().rpartition("/")[2],
-             "cohttp-lwt-unix": IO.first_line("ocamlfind", "query", "-format", "%v", "cohttp-lwt-unix"),
-             "Go": IO.first_line("go", "version").removeprefix("go version go").split(" ")[0]}
+             "cohttp-lwt-unix": measuring.first_line("ocamlfind", "query", "-format", "%v", "cohttp-lwt-unix"),
+             "Go": measuring.first_line("go", "version").removeprefix("go version go").split(" ")[0]}
     parts = [f"{name} {version}" if name in found else f"{name} is missing" for name, version in known.items()]
-    return ", ".join([f"{platform.system()} {platform.release().split('-')[0]}", IO.first_line("cc", "--version"), *parts])
+    return ", ".join([f"{platform.system()} {platform.release().split('-')[0]}", measuring.first_line("cc", "--version"), *parts])
 
 
 # ---- Measuring ----
@@ -151,8 +143,8 @@ def loaded(build, server, mode, connections, seconds, path=""):
     """What load prints; None if it fails."""
     command, environment = server
     port = free_port()
-    text = IO.measured([build / "http" / "load", mode, f"{port}{path}", connections, seconds, *command(port)],
-                       os.cpu_count(), environment)
+    text = measuring.measured([build / "http" / "load", mode, f"{port}{path}", connections, seconds, *command(port)],
+                              os.cpu_count(), environment)
     return None if text is None else [float(word) for word in text.split()]
 
 
@@ -162,8 +154,8 @@ def measure_load(build, found, repeats, seconds):
         whole = loaded(build, server, "full", connections, seconds)
         in_user_mode = loaded(build, server, "samples", connections, seconds)
         return None if whole is None or in_user_mode is None else [*whole[:2], in_user_mode[0]]
-    return {str(connections): IO.series({name: lambda server=server, connections=connections: run(server, connections)
-                                         for name, server in found.items()}, repeats)
+    return {str(connections): measuring.series({name: lambda server=server, connections=connections: run(server, connections)
+                                                for name, server in found.items()}, repeats)
             for connections in CONNECTIONS}
 
 
@@ -175,7 +167,7 @@ def measure_latency(build, found, repeats, seconds, connections=64):
         own = None if most is None else loaded(build, server, most[0] * 2 / 3, connections, seconds)
         same = None if own is None else loaded(build, server, SAME_RATE, connections, seconds)
         return None if same is None else [*own, *same]
-    return IO.series({name: lambda server=server: run(server) for name, server in found.items()}, repeats)
+    return measuring.series({name: lambda server=server: run(server) for name, server in found.items()}, repeats)
 
 
 def measure_tails(build, found, repeats, seconds):
@@ -187,7 +179,7 @@ def measure_tails(build, found, repeats, seconds):
 
 
 def machine():
-    return f"{IO.processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}"
+    return f"{measuring.processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}"
 
 
 def measure_rising(build, found, repeats, seconds, shares):
@@ -200,8 +192,8 @@ def measure_rising(build, found, repeats, seconds, shares):
         return None if any(point is None for _, point in points) else [[offered, *point] for offered, point in points]
 
     def figures(chosen):
-        runs = IO.series({name: lambda server=server: run(server) for name, server in chosen.items()},
-                         min(repeats, MOST_RISING_REPEATS))
+        runs = measuring.series({name: lambda server=server: run(server) for name, server in chosen.items()},
+                                min(repeats, MOST_RISING_REPEATS))
         return {name: [[statistics.median(values) for values in zip(*points)] for points in zip(*turns)]
                 for name, turns in runs.items() if turns}
 
@@ -219,7 +211,7 @@ def measure_idle(build, found, counts):
 def measure_middleware(build, repeats, requests):
     """Ten figures each time, in pairs, as middleware.cpp says."""
     path = build / "http" / "middleware"
-    texts = [IO.measured([path, requests], 1) for _ in range(repeats if path.exists() else 0)]
+    texts = [measuring.measured([path, requests], 1) for _ in range(repeats if path.exists() else 0)]
     return [[float(word) for word in text.split()] for text in texts if text is not None]
 
 
@@ -243,7 +235,7 @@ def loaded_by(server, load):
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environment},
                           preexec_fn=lambda: os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})) as process:
         wait_for_port(port)
-        text = IO.measured(load(port), 1)  # on the last processor
+        text = measuring.measured(load(port), 1)  # on the last processor
         process.terminate()
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = status
@@ -269,7 +261,7 @@ def measure_http2(build, repeats, requests):
     (folder / "bench").write_text("x" * 1024, encoding="utf-8")
     found = {name: (program(build / "http" / "haft"), {"HAFT_IO_BACKEND": name.rpartition(" ")[2]}) for name in HAFT}
     found["nghttpd"] = (lambda port: [nghttpd, "--no-tls", "-d", folder, port], {})
-    return IO.series({name: lambda server=server: loaded_by_h2load(server, requests) for name, server in found.items()}, repeats)
+    return measuring.series({name: lambda server=server: loaded_by_h2load(server, requests) for name, server in found.items()}, repeats)
 
 
 # ---- TLS ----
@@ -327,7 +319,7 @@ def measure_tls(build, found, repeats, seconds, requests):
     def run(server):
         parts = handshakes(server, seconds), bulk(server, requests)
         return None if None in parts else [*parts[0], *parts[1]]
-    return IO.series({name: lambda server=server: run(server) for name, server in chosen.items()}, repeats)
+    return measuring.series({name: lambda server=server: run(server) for name, server in chosen.items()}, repeats)
 
 
 def measure_tls_idle(build, found, counts):
@@ -346,7 +338,7 @@ def measure_tls_idle(build, found, counts):
     def run(server, count):
         command, environment = server
         port = free_port()
-        text = IO.measured([here / "tls_idle", folder, port, count, *command(port)], os.cpu_count(), environment)
+        text = measuring.measured([here / "tls_idle", folder, port, count, *command(port)], os.cpu_count(), environment)
         return [] if text is None else [float(text)]
     return {str(count): {name: run(server, count) for name, server in chosen.items()} for count in counts}
 
@@ -379,11 +371,11 @@ def make_sqlite(path):
 
 def json_versions():
     drivers = dict(re.findall(r"(go-sqlite3|pgx/v5) v([0-9.]+)", (HERE / "json" / "go" / "go.mod").read_text(encoding="utf-8")))
-    return (f"SQLite {sqlite3.sqlite_version}, {IO.first_line('pg_config', '--version') or 'PostgreSQL is missing'}; "
+    return (f"SQLite {sqlite3.sqlite_version}, {measuring.first_line('pg_config', '--version') or 'PostgreSQL is missing'}; "
             f"go-sqlite3 {drivers['go-sqlite3']}, which brings its own SQLite, pgx {drivers['pgx/v5']}")
 
 
-def measure_json(build, repeats, seconds, builds=IO.builds):
+def measure_json(build, repeats, seconds, builds=measuring.builds):
     """By database and by what is asked for: what load prints of each server."""
     folder = build / "http" / "peers" / "json"
     go = folder / "server"
@@ -397,8 +389,8 @@ def measure_json(build, repeats, seconds, builds=IO.builds):
                  for name in HAFT}
         if has_go:
             found["Go"] = (lambda port: [go, store, where, port], environment)
-        return {what: IO.series({name: lambda server=server, asked=asked: loaded(build, server, "full", 64, seconds, asked)
-                                 for name, server in found.items()}, repeats)
+        return {what: measuring.series({name: lambda server=server, asked=asked: loaded(build, server, "full", 64, seconds, asked)
+                                        for name, server in found.items()}, repeats)
                 for what, asked in ASKED.items()}
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -414,7 +406,7 @@ def measure_json(build, repeats, seconds, builds=IO.builds):
 
 def median(figures, name, index):
     values = figures.get(name)
-    return statistics.median(IO.column(values, index)) if values else None
+    return statistics.median(measuring.column(values, index)) if values else None
 
 
 def plain(value):
@@ -429,7 +421,7 @@ def ratio(figures, peer, index):
 
 def with_spread(figures, name, index):
     values = figures.get(name)
-    return IO.figure(IO.column(values, index)) if values else "-"
+    return measuring.figure(measuring.column(values, index)) if values else "-"
 
 
 def load_tables(load):
@@ -441,11 +433,11 @@ def load_tables(load):
         row = [f"{peer}, {'in all' if index == 1 else 'in user mode'}"]
         for connections, limit in zip(load, limits):
             measure = ratio(load[connections], peer, index)
-            row += ["-" if measure is None else f"{measure:.2f}", str(limit), IO.verdict(measure, limit)]
+            row += ["-" if measure is None else f"{measure:.2f}", str(limit), measuring.verdict(measure, limit)]
         ratio_rows.append(row)
     head = [part for connections in load for part in (f"{int(connections):,} connections", "at most", "met")]
-    return (IO.table(["the server's processor time a request, us", "in all", "in user mode", "requests a second"], figures_rows) +
-            "\n" + IO.table(["the better of Haft's back ends, to", *head], ratio_rows) + loop_beside_nginx(load))
+    return (measuring.table(["the server's processor time a request, us", "in all", "in user mode", "requests a second"], figures_rows) +
+            "\n" + measuring.table(["the better of Haft's back ends, to", *head], ratio_rows) + loop_beside_nginx(load))
 
 
 def loop_beside_nginx(load):
@@ -460,7 +452,7 @@ def loop_beside_nginx(load):
 
 def latency_rows(latency, first):
     rows = [[name, *(with_spread(latency, name, first + index) for index in (0, 1, 4, 2, 3))] for name in latency]
-    return IO.table(["us", "requests a second", "p50", "usual p99", "p99 of all", "p99.9 of all"], rows)
+    return measuring.table(["us", "requests a second", "p50", "usual p99", "p99 of all", "p99.9 of all"], rows)
 
 
 def tails_section(tails):
@@ -480,7 +472,7 @@ def latency_table(latency, first):
     ours = [value for value in (median(latency, name, first + 4) for name in HAFT) if value is not None]
     others = [value for value in (median(latency, name, first + 4) for name in latency
                                   if not name.startswith(("Haft", LOOP))) if value is not None]
-    met = IO.verdict(min(ours), min(others)) if ours and others else "-"
+    met = measuring.verdict(min(ours), min(others)) if ours and others else "-"
     return (latency_rows(latency, first) +
             f"\nHaft's usual p99, with the better back end, is to be no worse than the best peer's: {met}.\n")
 
@@ -492,9 +484,9 @@ def idle_table(idle):
         ours = [figures[name][0] for name in HAFT if figures.get(name)]
         go = figures.get("Go")
         measure = min(ours) if ours else None
-        rows.append([f"{int(count):,} connections", *(IO.figure(figures.get(name)) for name in names),
-                     IO.verdict(measure, MOST_IDLE), IO.verdict(measure, go[0]) if go else ""])
-    return IO.table(["KiB", *names, f"at most {MOST_IDLE}", "less than Go's"], rows)
+        rows.append([f"{int(count):,} connections", *(measuring.figure(figures.get(name)) for name in names),
+                     measuring.verdict(measure, MOST_IDLE), measuring.verdict(measure, go[0]) if go else ""])
+    return measuring.table(["KiB", *names, f"at most {MOST_IDLE}", "less than Go's"], rows)
 
 
 def rising_drawing(rising):
@@ -502,13 +494,13 @@ def rising_drawing(rising):
               {name: [(point[0], point[column]) for point in points] for name, points in figures.items()})
              for column, what in ((2, "p50"), (3, "p99"), (4, "p99.9"))]
             for threads, figures in rising.items() if figures]
-    return PLOT.drawing("Latency while the offered load rises to saturation", rows, logarithmic=True)
+    return plot.drawing("Latency while the offered load rises to saturation", rows, logarithmic=True)
 
 
 def idle_drawing(idle):
     names = list(next(iter(idle.values())))
     lines = {name: [(int(count), figures[name][0]) for count, figures in idle.items() if figures.get(name)] for name in names}
-    return PLOT.drawing("Memory of an idle connection",
+    return plot.drawing("Memory of an idle connection",
                         [[("KiB a connection", "idle connections", {name: line for name, line in lines.items() if line})]])
 
 
@@ -528,11 +520,11 @@ def middleware_table(runs):
     for index, kind in enumerate(kinds):
         row = [kind]
         for column in (2 * index, 2 * index + 1):
-            values = IO.column(runs, column)
-            row += [IO.figure(values), IO.verdict(statistics.median(values), MOST_MIDDLEWARE) if index % 2 == 0 else ""]
+            values = measuring.column(runs, column)
+            row += [measuring.figure(values), measuring.verdict(statistics.median(values), MOST_MIDDLEWARE) if index % 2 == 0 else ""]
         rows.append(row)
     limit = f"at most {MOST_MIDDLEWARE}"
-    return IO.table(["ten around a request, ns", "once a request", limit, "again at once", limit], rows)
+    return measuring.table(["ten around a request, ns", "once a request", limit, "again at once", limit], rows)
 
 
 def http2_section(figures):
@@ -545,8 +537,8 @@ def http2_section(figures):
 
 64 connections without TLS, with 10 requests at a time each, by h2load, which has a processor of its own; nghttpd, of the same nghttp2, sends a file of 1 KiB.
 
-{IO.table(["the server's processor time a request, us", "in all", "in user mode", "requests a second"], rows)}
-The better of Haft's back ends, to nghttpd: {measure:.2f}, at most {MOST_HTTP2}: {IO.verdict(measure, MOST_HTTP2)}.
+{measuring.table(["the server's processor time a request, us", "in all", "in user mode", "requests a second"], rows)}
+The better of Haft's back ends, to nghttpd: {measure:.2f}, at most {MOST_HTTP2}: {measuring.verdict(measure, MOST_HTTP2)}.
 """
 
 
@@ -559,7 +551,7 @@ def tls_section(figures):
 
 One thread, TLS 1.3, a certificate of P-256. Handshakes: OpenSSL's s_time connects anew each time, and reads one answer. Bytes: 8 kept connections of h2load ask for a mebibyte at a time; nginx sends a file, Haft what it has in memory.
 
-{IO.table(["", "handshakes a second", "the server's processor time for one, us", "MiB a second", "for one, us"], rows)}"""
+{measuring.table(["", "handshakes a second", "the server's processor time for one, us", "MiB a second", "for one, us"], rows)}"""
 
 
 def tls_idle_section(tls_idle):
@@ -571,12 +563,12 @@ def tls_idle_section(tls_idle):
         ours = [figures[name][0] for name in HAFT if figures.get(name)]
         openssl, go = figures.get(OPENSSL), figures.get("Go")
         measure = min(ours) if ours else None
-        rows.append([f"{int(count):,} connections", *(IO.figure(figures.get(name)) for name in names),
-                     IO.verdict(measure, openssl[0] + MOST_TLS_IDLE) if openssl else "", IO.verdict(measure, go[0]) if go else ""])
+        rows.append([f"{int(count):,} connections", *(measuring.figure(figures.get(name)) for name in names),
+                     measuring.verdict(measure, openssl[0] + MOST_TLS_IDLE) if openssl else "", measuring.verdict(measure, go[0]) if go else ""])
     return f"""
 Memory of the server, page tables included, for each connection over TLS 1.3 that has had one answer and is idle, beside a server that is OpenSSL alone and keeps nothing of its own.
 
-{IO.table(["KiB", *names, f"at most OpenSSL's and {MOST_TLS_IDLE}", "less than Go's"], rows)}"""
+{measuring.table(["KiB", *names, f"at most OpenSSL's and {MOST_TLS_IDLE}", "less than Go's"], rows)}"""
 
 
 def json_table(store, figures):
@@ -589,7 +581,7 @@ def json_table(store, figures):
             for what, servers in figures.items() for name in servers]
     ratios = [(what, ratio(servers, "Go", 1)) for what, servers in figures.items()]
     said = ", ".join(f"{measure:.2f} ({what})" for what, measure in ratios if measure is not None)
-    return (IO.table([store, *(head for head, _ in columns)], rows) +
+    return (measuring.table([store, *(head for head, _ in columns)], rows) +
             (f"\nThe server's processor time, the better of Haft's back ends to Go: {said}.\n" if said else ""))
 
 
@@ -648,7 +640,7 @@ def front_table(results):
              "nginx": "nginx", "Go": "Go", "epoll without parsing": LOOP}
     rows = [[f"{int(connections):,} connections", *(plain(median(figures, name, 1)) for name in shown.values())]
             for connections, figures in results["load"].items()]
-    return IO.table(["processor time of a request (HTTP/1.1, 1 KiB, one thread), us", *shown], rows)
+    return measuring.table(["processor time of a request (HTTP/1.1, 1 KiB, one thread), us", *shown], rows)
 
 
 def pages(results):
@@ -656,20 +648,20 @@ def pages(results):
     yield HERE / "rising.svg", rising_drawing(results["rising"])
     yield HERE / "idle.svg", idle_drawing(results["idle"])
     front = ROOT / "README.md"
-    yield front, IO.marked(front.read_text(encoding="utf-8"), front_table(results), "bench/http/run.py")
+    yield front, measuring.marked(front.read_text(encoding="utf-8"), front_table(results), "bench/http/run.py")
 
 
 def main():
-    arguments = IO.arguments_of(__doc__, WORKS)
+    arguments = measuring.arguments_of(__doc__, WORKS)
     kept = HERE / "results.json"
     results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {}
     if arguments.check:
-        return IO.check_pages(pages(results), "bench/http/run.py")
+        return measuring.check_pages(pages(results), "bench/http/run.py")
     if not arguments.pages:
         quick, build = arguments.quick, arguments.build
         repeats, seconds = (1, 0.1) if quick else (arguments.repeats, 0.5)
         load_average = os.getloadavg()[0]
-        builds = (lambda *_: False) if quick else IO.builds
+        builds = (lambda *_: False) if quick else measuring.builds
         found = servers(build, builds)
         for name in WORKS if quick else arguments.only or WORKS:
             print(f"  {name}", file=sys.stderr)

@@ -15,13 +15,11 @@ library is missing is left out; where one has no such thing, or fails, or takes 
 minutes, there is no figure. One process at a time, each on as many processors as it has threads.
 """
 
-import argparse
 import json
 import os
 import pathlib
 import platform
 import re
-import shutil
 import statistics
 import subprocess
 import sys
@@ -29,6 +27,11 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+from measuring import (PARTS_IF_QUICK, THREADS, arguments_of, builds, check_pages, column, echo_words, figure,  # noqa: E402
+                       first_line, marked, measured, mebibytes_of, milliseconds_of, number_of, plain, processor,
+                       series, table, used_by, verdict)
+
 # What an operation is, how many, and what a ratio to the best peer should be at most on one thread and on two.
 WORKS = {
     "spawn": ("spawn, run and join a task", 1_000_000, 0.25, 0.25),
@@ -55,40 +58,23 @@ APART = "a message between two threads and one back"
 NEIGHBOURS = {"alone": "alone", "flood": "beside 4 that flood with 16 KiB", "compute": "beside 2 tasks that compute 1 ms and yield"}
 IDLE = 19000  # the server and the load each have so many descriptors
 MOST_TRIPS = [("spawn", 1, 6), ("spawn", 2, 10), ("yield", 1, 3)]  # in perform-resume round trips
-THREADS = {1: "one thread", 2: "two threads"}
-PARTS_IF_QUICK = 100
-NO_SUCH_WORK = 2  # what a program ends with that does not do it
 
 
 # ---- Measuring ----
 
 
-def builds(command, folder, environment=None):
-    """Whether the command is there and succeeds."""
-    if not shutil.which(command[0]):
-        return False
-    done = subprocess.run([str(part) for part in command], cwd=HERE / folder, env={**os.environ, **(environment or {})})
-    return done.returncode == 0
-
-
 def build_peers(folder):
     """The peers' programs, by name."""
     peers = {}
-    if builds(["go", "build", "-o", folder / "go" / "work", "."], "go"):
+    if builds(["go", "build", "-o", folder / "go" / "work", "."], HERE / "go"):
         peers["Go"] = folder / "go" / "work"
-    if builds(["cargo", "build", "--release", "--quiet"], "tokio", {"CARGO_TARGET_DIR": str(folder / "tokio")}):
+    if builds(["cargo", "build", "--release", "--quiet"], HERE / "tokio", {"CARGO_TARGET_DIR": str(folder / "tokio")}):
         peers["Tokio"] = folder / "tokio" / "release" / "work"
     for name, program in (("Boost.Asio", "asio"), ("asio::spawn", "asio_spawn"), ("Boost.Fiber", "boost_fiber"),
                           ("libuv", "libuv")):
         if (folder.parent / program).exists():
             peers[name] = folder.parent / program
     return peers
-
-
-def first_line(*command):
-    if not shutil.which(command[0]):
-        return ""
-    return subprocess.run(command, stdout=subprocess.PIPE, text=True).stdout.partition("\n")[0]
 
 
 def versions(peers):
@@ -103,44 +89,6 @@ def versions(peers):
              "libuv": first_line("pkg-config", "--modversion", "libuv")}
     parts = [f"{name} {version}".strip() if name in peers else f"{name} is missing" for name, version in known.items()]
     return ", ".join([f"{platform.system()} {platform.release().split('-')[0]}", first_line("cc", "--version"), *parts])
-
-
-def pinned_to(processors):
-    """What a process does first to be on so many processors."""
-    return lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-processors:])
-
-
-def measured(command, processors, environment=None):
-    """What one process prints, on so many processors; None if it fails."""
-    try:
-        return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True,
-                              preexec_fn=pinned_to(processors), timeout=120, env={**os.environ, **(environment or {})}).stdout
-    except subprocess.SubprocessError as failure:
-        if getattr(failure, "returncode", None) != NO_SUCH_WORK:
-            print(failure, file=sys.stderr)
-        return None
-
-
-def series(runs, repeats):
-    """Figures of each run; the peers take turns."""
-    figures = {name: [] for name in runs}
-    for turn in range(repeats):
-        order = list(runs.items())
-        for name, run in order if turn % 2 == 0 else reversed(order):
-            figure = run()
-            if figure is not None:
-                figures[name].append(figure)
-    return figures
-
-
-def number_of(text):
-    return None if text is None else float(text)
-
-
-def echo_words(command, environment):
-    """What echo prints behind the size; None if it fails."""
-    text = measured(command, 2, environment)
-    return None if text is None else text.split("bytes:")[1].split()
 
 
 def echo_on_two(echo, kind, connections, seconds):
@@ -235,14 +183,6 @@ def measure_trip(micro, repeats):
     return [float(line.split()[1]) for text in runs if text for line in text.splitlines() if line.startswith("haft/round-trip ")]
 
 
-def used_by(command, processors):
-    """What one process has used of the system; None if it fails."""
-    process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                               preexec_fn=pinned_to(processors))
-    _, status, usage = os.wait4(process.pid, 0)
-    return usage if os.waitstatus_to_exitcode(status) == 0 else None
-
-
 def measure_used(work, programs, repeats, divisor, of):
     """`of` what the work uses."""
     def run(path, threads):
@@ -251,14 +191,6 @@ def measure_used(work, programs, repeats, divisor, of):
     return {str(threads): series({name: lambda path=path, threads=threads: run(path, threads)
                                   for name, path in programs.items()}, repeats)
             for threads in THREADS}
-
-
-def mebibytes_of(usage):
-    return usage.ru_maxrss / 1024
-
-
-def milliseconds_of(usage):
-    return (usage.ru_utime + usage.ru_stime) * 1000
 
 
 def measure_idle(echo, programs, connections):
@@ -271,45 +203,13 @@ def measure_idle(echo, programs, connections):
     }
 
 
-def processor():
-    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.split(":")[1].strip()
-    return platform.machine()
-
-
 # ---- Pages ----
-
-
-def short(value):
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def figure(values):
-    if not values:
-        return "-"
-    low, high = min(values), max(values)
-    median = short(statistics.median(values))
-    return median if low == high else f"{median} [{short(low)} to {short(high)}]"
-
-
-def plain(values):
-    return f"{statistics.median(values):,.0f}" if values else "-"
 
 
 def ratio(figures):
     """Of Haft's median to the best peer's."""
     others = [statistics.median(values) for name, values in figures.items() if name != "Haft" and values]
     return statistics.median(figures["Haft"]) / min(others) if others and figures.get("Haft") else None
-
-
-def table(head, rows):
-    lines = [f"| {' | '.join(head)} |", "|---|" + "---|" * (len(head) - 1)]
-    return "\n".join(lines + [f"| {' | '.join(row)} |" for row in rows]) + "\n"
-
-
-def verdict(measure, limit):
-    return "" if measure is None or limit is None else "yes" if measure <= limit else "**no**"
 
 
 def work_table(results):
@@ -324,10 +224,6 @@ def work_table(results):
             rows.append([f"{what}, {words}", *(figure(figures.get(name)) for name in names),
                          "" if measure is None else f"{measure:.2f}", str(limit or ""), verdict(measure, limit)])
     return table(["an operation, ns", *names, "Haft / better peer", "at most", "met"], rows)
-
-
-def column(values, index):
-    return [value[index] for value in values]
 
 
 # What is judged of an echo: of which figure (messages a second, time a message, of that in user mode) the least of
@@ -481,38 +377,10 @@ Resident memory of the server, page tables included, for each of {idle['connecti
 {table(["", *idle["figures"]], [["KiB", *(figure([value for value in values if value is not None]) for values in idle["figures"].values())]])}"""
 
 
-def marked(text, figures, by="bench/io/run.py"):
-    """The text with `figures` between the marks."""
-    begin, end = f"<!-- made by {by} -->\n", "<!-- until here -->"
-    head, rest = text.split(begin)
-    return f"{head}{begin}\n{figures}\n{end}{rest.split(end, 1)[1]}"
-
-
 def pages(results):
     yield HERE / "report.md", report(results)
     for path, figures in ((ROOT / "README.md", front_table(results)), (ROOT / "docs/io.md", guide_table(results))):
-        yield path, marked(path.read_text(encoding="utf-8"), figures)
-
-
-def check_pages(made, by):
-    """Whether the pages are what the script makes of its results: an exit status."""
-    stale = [path for path, text in made if not path.exists() or path.read_text(encoding="utf-8") != text]
-    for path in stale:
-        print(f"{path.name} is not what results.json makes: {by} --pages", file=sys.stderr)
-    return 1 if stale else 0
-
-
-def arguments_of(documentation, works):
-    """What scripts like this one are told."""
-    parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(),
-                        default=ROOT / "build" / "bench" / "bench")
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only", action="append", choices=works)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--pages", action="store_true")
-    parser.add_argument("--check", action="store_true")
-    return parser.parse_args()
+        yield path, marked(path.read_text(encoding="utf-8"), figures, "bench/io/run.py")
 
 
 def main():

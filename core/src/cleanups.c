@@ -260,6 +260,32 @@ static void restore(rules_t *rules, const rules_t *initial, uint64_t reg) {
         rules->return_address = initial->return_address;
 }
 
+/* The instructions of a table of frames, by their names DW_CFA_... in DWARF 5, section 6.4.2. The
+   first three have the instruction in the upper two bits and an operand in the others. */
+enum {
+    UPPER_BITS = 0xc0,
+    OPERAND_BITS = 0x3f,
+    ADVANCE_LOC = 0x40,
+    OFFSET = 0x80,
+    RESTORE = 0xc0,
+    NOP = 0x00,
+    ADVANCE_LOC1 = 0x02,
+    ADVANCE_LOC2 = 0x03,
+    ADVANCE_LOC4 = 0x04,
+    OFFSET_EXTENDED = 0x05,
+    RESTORE_EXTENDED = 0x06,
+    SAME_VALUE = 0x08,
+    REMEMBER_STATE = 0x0a,
+    RESTORE_STATE = 0x0b,
+    DEF_CFA = 0x0c,
+    DEF_CFA_REGISTER = 0x0d,
+    DEF_CFA_OFFSET = 0x0e,
+    OFFSET_EXTENDED_SF = 0x11, /* ..._SF: signed, in units of the data */
+    DEF_CFA_SF = 0x12,
+    DEF_CFA_OFFSET_SF = 0x13,
+    GNU_ARGS_SIZE = 0x2e,
+};
+
 /* The rules for `pc` according to the instructions in [at, end). */
 static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr_t pc,
                     const rules_t *initial, rules_t *rules) {
@@ -270,75 +296,75 @@ static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr
     int64_t unit = function->data_unit;
     while (at < end && place < pc) {
         unsigned char instruction = *at++;
-        uint64_t reg = instruction & 0x3f;
-        switch (instruction & 0xc0) {
-        case 0x40:
+        uint64_t reg = instruction & OPERAND_BITS;
+        switch (instruction & UPPER_BITS) {
+        case ADVANCE_LOC:
             place += reg * function->code_unit;
             continue;
-        case 0x80:
+        case OFFSET:
             save(rules, reg, (int64_t)read_unsigned(&at) * unit);
             continue;
-        case 0xc0:
+        case RESTORE:
             restore(rules, initial, reg);
             continue;
         }
         switch (instruction) {
-        case 0x00:
+        case NOP:
             break;
-        case 0x02:
+        case ADVANCE_LOC1:
             place += READ(uint8_t, &at) * function->code_unit;
             break;
-        case 0x03:
+        case ADVANCE_LOC2:
             place += READ(uint16_t, &at) * function->code_unit;
             break;
-        case 0x04:
+        case ADVANCE_LOC4:
             place += READ(uint32_t, &at) * function->code_unit;
             break;
-        case 0x05:
+        case OFFSET_EXTENDED:
             reg = read_unsigned(&at);
             save(rules, reg, (int64_t)read_unsigned(&at) * unit);
             break;
-        case 0x06:
+        case RESTORE_EXTENDED:
             restore(rules, initial, read_unsigned(&at));
             break;
-        case 0x08: {
+        case SAME_VALUE: {
             rule_t *rule = rule_of(rules, read_unsigned(&at));
             if (rule != NULL)
                 *rule = (rule_t){false, 0};
             break;
         }
-        case 0x0a:
+        case REMEMBER_STATE:
             if (depth == DEPTH)
                 return false;
             remembered[depth++] = *rules;
             break;
-        case 0x0b:
+        case RESTORE_STATE:
             if (depth == 0)
                 return false;
             *rules = remembered[--depth];
             break;
-        case 0x0c:
+        case DEF_CFA:
             rules->base = read_unsigned(&at);
             rules->offset = (int64_t)read_unsigned(&at);
             break;
-        case 0x0d:
+        case DEF_CFA_REGISTER:
             rules->base = read_unsigned(&at);
             break;
-        case 0x0e:
+        case DEF_CFA_OFFSET:
             rules->offset = (int64_t)read_unsigned(&at);
             break;
-        case 0x11:
+        case OFFSET_EXTENDED_SF:
             reg = read_unsigned(&at);
             save(rules, reg, read_signed(&at) * unit);
             break;
-        case 0x12:
+        case DEF_CFA_SF:
             rules->base = read_unsigned(&at);
             rules->offset = read_signed(&at) * unit;
             break;
-        case 0x13:
+        case DEF_CFA_OFFSET_SF:
             rules->offset = read_signed(&at) * unit;
             break;
-        case 0x2e:
+        case GNU_ARGS_SIZE:
             (void)read_unsigned(&at);
             break;
         default:

@@ -480,11 +480,28 @@ static void test_stack_size(std::size_t size) {
     client.join();
 }
 
+static void test_options() {
+    http::cookie_options cookie = {.path = "/", .max_age = std::chrono::seconds(-1)};
+    CHECK(cookie.as_c().path == cookie.path.c_str() && cookie.as_c().domain == nullptr);
+    CHECK(cookie.as_c().max_age == -1 && std::string_view(cookie.as_c().same_site) == "Lax");
+    http::cookie_jar jar;
+    http::client_options client = {.kept_time = std::chrono::seconds(2), .cookies = &jar};
+    CHECK(client.as_c().kept_time == 2000000000 && client.as_c().cookies == jar.get());
+    CHECK(client.as_c().proxy == nullptr);
+    client.proxy = ""; /* none, where nullptr is the one of the environment */
+    CHECK(client.as_c().proxy != nullptr && *client.as_c().proxy == '\0');
+    http::limits limits = {.body = 7, .grace = std::chrono::milliseconds(1)};
+    CHECK(limits.as_c().body == 7 && limits.as_c().grace == 1000000 && limits.as_c().head == 0);
+    CHECK(http::proxy_options{}.as_c().forwarded == HAFT_HTTP_FORWARD_BOTH);
+    CHECK(http::websocket_options{}.as_c().origins == nullptr);
+}
+
 int main() {
     /* Its functions under handlers of the test. */
     CHECK(haft::handle(greet).with([](current_user) { return std::string("test"); }) ==
           "Hello, test");
 
+    test_options();
     test_leaving();
     test_proxy();
     test_metrics();

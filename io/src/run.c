@@ -254,6 +254,7 @@ static void in_child_of_fork(void) {
     hafti_io_forget_runs();
     hafti_io_forget_signals();
     hafti_io_forget_trace();
+    hafti_io_forget_tapes(worker != NULL ? worker->tape : NULL);
     hafti_io_forget_spans();
     hafti_io_forget_top();
     if (worker != NULL)

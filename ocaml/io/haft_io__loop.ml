@@ -81,7 +81,7 @@ let begin_suspension fiber begin_ =
 
 (* The lane of a carrier, laid out as in loop_stubs.c. *)
 type lane = {
-  mutable running : int;  (* the number of the task; -1: there is none *)
+  mutable running : int;  (* the number of the task; negative: there is none, or the carrier is away *)
   mutable left : int;  (* how many are resumed before the head of the loop *)
 }
 
@@ -475,7 +475,8 @@ let run_in_c (type r) context (body : unit -> r) : r =
   let event = ref None in
   let tell () = Option.iter event_set !event in
   let fiber = new_fiber ~tell context [] and outside = !here in
-  here := { running = fiber.id; left = 0 };
+  let lane = { running = fiber.id; left = 0 } in
+  here := lane;
   incr guests;
   let go () =
     here := outside;
@@ -512,7 +513,9 @@ let run_in_c (type r) context (body : unit -> r) : r =
     | event -> (
         fiber.continuation <- Obj.repr k;
         (try begin_ () with exn -> go_on fiber By_exception (Obj.repr exn));
+        lane.running <- -1 (* for code in other tasks of C, which finds this lane *);
         wait_until_told event;
+        lane.running <- fiber.id;
         let value = fiber.value in
         fiber.value <- nothing;
         match fiber.way with
@@ -523,9 +526,12 @@ let run_in_c (type r) context (body : unit -> r) : r =
     match effect with
     | Wait (waiters, what) -> wait_in_c k (fun () -> list_waiter fiber waiters what Listed)
     | Yield -> (
-        match yield_c () with
-        | exception exn (* of a signal handler *) -> discontinue k exn
-        | code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ())
+        lane.running <- -1;
+        let code = try Ok (yield_c ()) with exn (* of a signal handler *) -> Error exn in
+        lane.running <- fiber.id;
+        match code with
+        | Error exn -> discontinue k exn
+        | Ok code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ())
     | Wait_to_the_end (waiters, what) -> wait_in_c k (fun () -> list_waiter fiber waiters what Listed_to_the_end)
     | Sleep_until time -> wait_in_c k (fun () -> begin_sleep fiber time)
     | Fork (other, body) ->

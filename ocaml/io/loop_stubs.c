@@ -160,9 +160,15 @@ static void hand_over(loop_t *loop) {
     haft_io_event_set(&next->turn);
 }
 
-/* A signal handler that runs in the loop, and waits, is no task: then the number is -1. */
+/* The number of the task that runs on a carrier, as it is while that is away, or from that: code in
+   a task of C, which has none, finds none of the loop's. (-1, of a signal handler that runs in the
+   loop, is the same both ways.) */
+static intnat hidden(intnat number) {
+    return -2 - number;
+}
+
 static bool is_cancelled(const carrier_t *carrier) {
-    intnat number = Long_val(Field(carrier->lane, RUNNING));
+    intnat number = hidden(Long_val(Field(carrier->lane, RUNNING)));
     return number >= 0 &&
            Is_block(Field(Field(Field(Field(all_tasks, BY_ID), number), CONTEXT), STATE));
 }
@@ -179,6 +185,7 @@ static void go_away(haft_io_gate_t *gate) {
     caml_leave_blocking_section();
     loop_t *loop = carrier->loop;
     carrier->away = true;
+    Field(carrier->lane, RUNNING) = Val_long(hidden(Long_val(Field(carrier->lane, RUNNING))));
     Field(carrier->lane, LEFT) = Val_long(0);
     carrier->previous = NULL;
     carrier->next = loop->away;
@@ -200,6 +207,7 @@ static haft_io_event_t *come_back(haft_io_gate_t *gate) {
         return NULL;
     loop_t *loop = carrier->loop;
     carrier->away = false;
+    Field(carrier->lane, RUNNING) = Val_long(hidden(Long_val(Field(carrier->lane, RUNNING))));
     if (carrier->previous != NULL)
         carrier->previous->next = carrier->next;
     else
@@ -305,7 +313,7 @@ value haft_ocaml_io_cancel_away(value number);
 /* Ends the wait of the task with this number in a function of C, if it is in one. */
 value haft_ocaml_io_cancel_away(value number) {
     for (carrier_t *carrier = the_loop->away; carrier != NULL; carrier = carrier->next)
-        if (Field(carrier->lane, RUNNING) == number)
+        if (hidden(Long_val(Field(carrier->lane, RUNNING))) == Long_val(number))
             interrupt(carrier);
     return Val_unit;
 }

@@ -13,10 +13,10 @@ The programs are built here by cargo, in DIR/rust: those of this folder, of peer
 TCP echo is bench/io/echo, built with the benchmarks, in DIR/io.
 """
 
-import importlib.util
 import json
 import os
 import pathlib
+import platform
 import re
 import statistics
 import sys
@@ -24,6 +24,9 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT / "bench"))
+import measuring  # noqa: E402
+
 # What is measured; the peers of which the best is compared with; what the ratio to that should be at most.
 EFFECTS = {
     "switch": ("suspend and resume, a value each way", ["corosensei"], 1.0),
@@ -44,21 +47,11 @@ MOST_ECHO = {"haft::net": 1.0, "std::net": 1.15}  # of Tokio's, on either back e
 ROUNDS = 31
 
 
-def module_of(path):
-    specification = importlib.util.spec_from_file_location(path.parent.name + "_" + path.stem, path)
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
-IO = module_of(ROOT / "bench" / "io" / "run.py")  # measures and tables are made as there
-
-
 # ---- Measuring ----
 
 
 def built_by_cargo(folder, target, *features):
-    if not IO.builds(["cargo", "build", "--release", "--quiet", *features], folder, {"CARGO_TARGET_DIR": str(target)}):
+    if not measuring.builds(["cargo", "build", "--release", "--quiet", *features], folder, {"CARGO_TARGET_DIR": str(target)}):
         return None
     return target / "release"
 
@@ -82,7 +75,7 @@ def measure_effects(program, repeats, rounds):
     """The program measures in turns itself; each run gives a median."""
     figures = {row: {} for row in EFFECTS}
     for _ in range(repeats):
-        for line in (IO.measured([program, rounds], 1) or "").splitlines():
+        for line in (measuring.measured([program, rounds], 1) or "").splitlines():
             row, who, figure = line.split("\t")
             figures[row].setdefault(who, []).append(float(figure))
     return figures
@@ -93,11 +86,11 @@ def measure_work(work, found, repeats, divisor):
     count = WORKS[work][1] // divisor
 
     def run(path, threads):
-        usage = IO.used_by([path, work, threads, count], threads)
-        return None if usage is None else IO.milliseconds_of(usage) * 1e6 / count
-    return {str(threads): IO.series({name: lambda path=path, threads=threads: run(path, threads)
-                                     for name, path in found.items()}, repeats)
-            for threads in IO.THREADS}
+        usage = measuring.used_by([path, work, threads, count], threads)
+        return None if usage is None else measuring.milliseconds_of(usage) * 1e6 / count
+    return {str(threads): measuring.series({name: lambda path=path, threads=threads: run(path, threads)
+                                            for name, path in found.items()}, repeats)
+            for threads in measuring.THREADS}
 
 
 def measure_echo(echo, found, repeats, seconds):
@@ -109,11 +102,11 @@ def measure_echo(echo, found, repeats, seconds):
         kinds[f"std::net, {backend}"] = ("Haft", {**chosen, "STD": "1"})
 
     def run(path, environment, connections):
-        words = IO.echo_words([echo, path, connections, 64, seconds], {"BUFFER": "1024", **environment})
+        words = measuring.echo_words([echo, path, connections, 64, seconds], {"BUFFER": "1024", **environment})
         return None if words is None else [float(words[2]), float(words[0])]
-    return {str(connections): IO.series({name: lambda path=found[who], environment=environment, connections=connections:
-                                         run(path, environment, connections)
-                                         for name, (who, environment) in kinds.items() if who in found}, repeats)
+    return {str(connections): measuring.series({name: lambda path=found[who], environment=environment, connections=connections:
+                                                run(path, environment, connections)
+                                                for name, (who, environment) in kinds.items() if who in found}, repeats)
             for connections in CONNECTIONS}
 
 
@@ -124,7 +117,7 @@ def versions(found):
     known = [*(f"{name} {pinned(own, name)}" for name in ("corosensei", "genawaiter")),
              *(f"{who} {pinned(path, who.lower())}" if who in found else f"{who} is missing"
                for who, path in (("Tokio", tokio), ("may", peers), ("smol", peers)))]
-    return ", ".join([IO.first_line("rustc", "--version").partition(" (")[0], IO.first_line("cc", "--version"), *known])
+    return ", ".join([measuring.first_line("rustc", "--version").partition(" (")[0], measuring.first_line("cc", "--version"), *known])
 
 
 # ---- Pages ----
@@ -141,38 +134,38 @@ def ratio(figures, own, others):
 
 
 def judged(measure, limit):
-    return ["-" if measure is None else f"{measure:.2f}", str(limit), IO.verdict(measure, limit)]
+    return ["-" if measure is None else f"{measure:.2f}", str(limit), measuring.verdict(measure, limit)]
 
 
 def effects_table(results):
     names = ["Haft", "corosensei", "genawaiter", "Haft in C", "by hand"]
-    rows = [[what, *(IO.figure(results["effects"][row].get(name)) for name in names),
+    rows = [[what, *(measuring.figure(results["effects"][row].get(name)) for name in names),
              *judged(ratio(results["effects"][row], "Haft", peers), limit)]
             for row, (what, peers, limit) in EFFECTS.items()]
-    return IO.table(["an operation, ns", *names, "Haft / better peer", "at most", "met"], rows)
+    return measuring.table(["an operation, ns", *names, "Haft / better peer", "at most", "met"], rows)
 
 
 def work_table(results):
     names = ["Haft", "Tokio", "may", "smol"]
     rows = []
     for work, (what, _) in WORKS.items():
-        for threads, words in IO.THREADS.items():
+        for threads, words in measuring.THREADS.items():
             figures = results["work"][work][str(threads)]
-            rows.append([f"{what}, {words}", *(IO.figure(figures.get(name)) for name in names),
+            rows.append([f"{what}, {words}", *(measuring.figure(figures.get(name)) for name in names),
                          *judged(ratio(figures, "Haft", names[1:]), MOST_WORK)])
-    return IO.table(["an operation, ns", *names, "Haft / best peer", "at most", "met"], rows)
+    return measuring.table(["an operation, ns", *names, "Haft / best peer", "at most", "met"], rows)
 
 
 def echo_table(results):
     rows = []
     for connections, pairs in results["echo"].items():
-        figures = {name: IO.column(values, 0) for name, values in pairs.items()}
+        figures = {name: measuring.column(values, 0) for name, values in pairs.items()}
         for way, limit in MOST_ECHO.items():
             for backend in BACKENDS:
                 kind = f"{way}, {backend}"
-                rows.append([f"{int(connections):,} connections, by {kind}", IO.figure(figures.get(kind)),
-                             IO.figure(figures.get("Tokio")), *judged(ratio(figures, kind, ["Tokio"]), limit)])
-    return IO.table(["us a message", "Haft", "Tokio", "Haft / Tokio", "at most", "met"], rows)
+                rows.append([f"{int(connections):,} connections, by {kind}", measuring.figure(figures.get(kind)),
+                             measuring.figure(figures.get("Tokio")), *judged(ratio(figures, kind, ["Tokio"]), limit)])
+    return measuring.table(["us a message", "Haft", "Tokio", "Haft / Tokio", "at most", "met"], rows)
 
 
 def report(results):
@@ -203,23 +196,23 @@ def readme_tables(results):
             for row, (what, _, _) in EFFECTS.items()]
     for work, (what, _) in WORKS.items():
         figures = results["work"][work]["1"]
-        rows.append([what, IO.plain(figures["Haft"]),
-                     ", ".join(f"{name} {IO.plain(values)}" for name, values in figures.items() if name != "Haft" and values)])
-    return IO.table(["ns, on one thread", "Haft", "beside it"], rows)
+        rows.append([what, measuring.plain(figures["Haft"]),
+                     ", ".join(f"{name} {measuring.plain(values)}" for name, values in figures.items() if name != "Haft" and values)])
+    return measuring.table(["ns, on one thread", "Haft", "beside it"], rows)
 
 
 def pages(results):
     yield HERE / "report.md", report(results)
     readme = HERE.parent / "README.md"
-    yield readme, IO.marked(readme.read_text(encoding="utf-8"), readme_tables(results), "rust/bench/run.py")
+    yield readme, measuring.marked(readme.read_text(encoding="utf-8"), readme_tables(results), "rust/bench/run.py")
 
 
 def main():
-    arguments = IO.arguments_of(__doc__, ["effects", *WORKS, "echo"])
+    arguments = measuring.arguments_of(__doc__, ["effects", *WORKS, "echo"])
     kept = HERE / "results.json"
     results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {"work": {}}
     if arguments.check:
-        return IO.check_pages(pages(results), "rust/bench/run.py")
+        return measuring.check_pages(pages(results), "rust/bench/run.py")
     if not arguments.pages:
         quick = arguments.quick
         repeats = 1 if quick else arguments.repeats
@@ -231,10 +224,10 @@ def main():
             elif name == "echo":
                 results[name] = measure_echo(arguments.build / "io" / "echo", found, repeats, 0.1 if quick else 0.5)
             else:
-                results["work"][name] = measure_work(name, found, repeats, IO.PARTS_IF_QUICK if quick else 1)
+                results["work"][name] = measure_work(name, found, repeats, measuring.PARTS_IF_QUICK if quick else 1)
         results.update({
             "versions": versions(found),
-            "machine": f"{IO.processor()}, {os.cpu_count()} processors, {IO.platform.system()} {IO.platform.machine()}",
+            "machine": f"{measuring.processor()}, {os.cpu_count()} processors, {platform.system()} {platform.machine()}",
             "date": time.strftime("%Y-%m-%d"), "repeats": repeats})
         if quick:
             report(results)

@@ -221,10 +221,10 @@ typedef struct haft_http_run_options {
      * Where a thread of its own serves pages for the operator, in the form of `listen`:
      * "127.0.0.1:9090", "unix:/run/service.debug". "/debug/top", "/debug/summary" and
      * "/debug/tasks" there are those of haft_http_server_serve_debug_pages, and are answered also
-     * while a task holds the only thread of the run. NULL: nowhere; a simulation has no such thread. The run then takes the locks of
-     * several threads; one of the program's own needs haft_io_run_options_t.observed, or several
-     * threads (-EINVAL, with words in haft_http_server_mistake). A place that is in use, as during
-     * a restart, is a line in the log.
+     * while a task holds the only thread of the run. NULL: nowhere; a simulation has no such
+     * thread. The run then takes the locks of several threads; one of the program's own needs
+     * haft_io_run_options_t.observed, or several threads (-EINVAL, with words in
+     * haft_http_server_mistake). A place that is in use, as during a restart, is a line in the log.
      */
     const char *debug_listen;
 } haft_http_run_options_t;

@@ -20,10 +20,14 @@
 namespace haft::http {
 
 /* 0 means the default: see haft_http_multipart_limits_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(std::size_t, parts, 0)                                                                   \
+    FIELD(std::size_t, head, 0)                                                                    \
+    FIELD(std::uint64_t, part, 0)
 struct multipart_limits {
-    std::size_t parts = 0, head = 0;
-    std::uint64_t part = 0;
+    HAFTI_OPTIONS(haft_http_multipart_limits_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 /* The headers of a part, valid until the next one. The file's name is the client's: never use it as
    a path. */
@@ -37,10 +41,7 @@ struct part {
 class multipart {
   public:
     explicit multipart(request &from, const multipart_limits &limits = {}) : of(from) {
-        haft_http_multipart_limits_t given = {};
-        given.parts = limits.parts;
-        given.head = limits.head;
-        given.part = limits.part;
+        haft_http_multipart_limits_t given = limits.as_c();
         int code = haft_http_multipart_begin_with(&given, of.get(), &state);
         if (code == -ENOTSUP)
             throw error(415, "multipart/form-data, please\n");

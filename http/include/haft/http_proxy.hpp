@@ -14,18 +14,27 @@
 namespace haft::http {
 
 /* See haft_http_proxy_options_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(const char *, strip, nullptr)                                                            \
+    FIELD(const char *, name, nullptr)                                                             \
+    FIELD(bool, keeps_host, false)                                                                 \
+    FIELD(haft_http_forward_t, forwarded, HAFT_HTTP_FORWARD_BOTH)                                  \
+    FIELD(unsigned, attempts, 0)                                                                   \
+    FIELD(unsigned, failures, 0)                                                                   \
+    FIELD(std::chrono::nanoseconds, out_of_use, {})                                                \
+    FIELD(std::chrono::nanoseconds, connect_time, {})                                              \
+    FIELD(std::chrono::nanoseconds, answer_time, {})                                               \
+    FIELD(std::uint64_t, body, 0)                                                                  \
+    FIELD(const char *, health, nullptr)                                                           \
+    FIELD(std::chrono::nanoseconds, health_pause, {})                                              \
+    FIELD(std::chrono::nanoseconds, health_time, {})                                               \
+    FIELD(std::size_t, kept, 0)                                                                    \
+    FIELD(std::size_t, connections, 0)                                                             \
+    FIELD(haft_tls_context_t *, tls, nullptr)
 struct proxy_options {
-    const char *strip = nullptr, *name = nullptr;
-    bool keeps_host = false;
-    haft_http_forward_t forwarded = HAFT_HTTP_FORWARD_BOTH;
-    unsigned attempts = 0, failures = 0;
-    std::chrono::nanoseconds out_of_use = {}, connect_time = {}, answer_time = {};
-    std::uint64_t body = 0;
-    const char *health = nullptr;
-    std::chrono::nanoseconds health_pause = {}, health_time = {};
-    std::size_t kept = 0, connections = 0;
-    haft_tls_context_t *tls = nullptr;
+    HAFTI_OPTIONS(haft_http_proxy_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 /* A handler, whose copies are one proxy; see haft_http_proxy_pass. */
 class proxy {
@@ -35,25 +44,9 @@ class proxy {
         std::vector<const char *> urls;
         for (const std::string &upstream : upstreams)
             urls.push_back(upstream.c_str());
-        haft_http_proxy_options_t options = {};
+        haft_http_proxy_options_t options = how.as_c();
         options.upstreams = urls.data();
         options.upstream_count = urls.size();
-        options.strip = how.strip;
-        options.name = how.name;
-        options.keeps_host = how.keeps_host;
-        options.forwarded = how.forwarded;
-        options.attempts = how.attempts;
-        options.failures = how.failures;
-        options.out_of_use = how.out_of_use.count();
-        options.connect_time = how.connect_time.count();
-        options.answer_time = how.answer_time.count();
-        options.body = how.body;
-        options.health = how.health;
-        options.health_pause = how.health_pause.count();
-        options.health_time = how.health_time.count();
-        options.kept = how.kept;
-        options.connections = how.connections;
-        options.tls = how.tls;
         haft_http_proxy_t *made = nullptr;
         io::detail::checked(haft_http_proxy_new_with(&options, &made), "proxy_to");
         state.reset(made, &haft_http_proxy_free);

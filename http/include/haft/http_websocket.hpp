@@ -17,12 +17,19 @@
 namespace haft::http {
 
 /* 0, and "", mean the default: see haft_http_websocket_options_t. */
+#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+    FIELD(std::string, origins, {})                                                                \
+    FIELD(std::string, protocols, {})                                                              \
+    FIELD(std::size_t, message_size, 0)                                                            \
+    FIELD(std::chrono::nanoseconds, ping_time, {})                                                 \
+    FIELD(std::chrono::nanoseconds, pong_time, {})                                                 \
+    FIELD(std::chrono::nanoseconds, close_time, {})                                                \
+    FIELD(bool, uncompressed, false)                                                               \
+    FIELD(bool, keeps_context, false)
 struct websocket_options {
-    std::string origins = {}, protocols = {};
-    std::size_t message_size = 0;
-    std::chrono::nanoseconds ping_time = {}, pong_time = {}, close_time = {};
-    bool uncompressed = false, keeps_context = false;
+    HAFTI_OPTIONS(haft_http_websocket_options_t, HAFTI_FIELDS)
 };
+#undef HAFTI_FIELDS
 
 /* A message. Its bytes are valid until the next receive. */
 struct websocket_message {
@@ -38,13 +45,13 @@ class websocket {
     /* If the client may not have it, it has been answered with an error: then the first receive
        returns nothing. */
     static websocket accept(request &from, const websocket_options &how = {}) {
-        haft_http_websocket_options_t options = options_of(how);
+        haft_http_websocket_options_t options = how.as_c();
         return websocket({haft_http_websocket_accept_with(&options, from.get()), leave});
     }
     /* Connects to the WebSocket of a server (ws://..., wss://...); see
        haft_http_websocket_connect. */
     static websocket connect(client &by, const question &what, const websocket_options &how = {}) {
-        haft_http_websocket_options_t options = options_of(how);
+        haft_http_websocket_options_t options = how.as_c();
         haft_http_websocket_t *made = nullptr;
         by.call(what, [&](const haft_http_question_t &given) {
             return haft_http_websocket_connect_with(&options, by.get(), &given, &made);
@@ -95,18 +102,6 @@ class websocket {
   private:
     explicit websocket(std::shared_ptr<haft_http_websocket_t> owned) : state(std::move(owned)) {}
     static void leave(haft_http_websocket_t *) {} /* it is the request's */
-    static haft_http_websocket_options_t options_of(const websocket_options &how) {
-        haft_http_websocket_options_t options = {};
-        options.origins = how.origins.empty() ? nullptr : how.origins.c_str();
-        options.protocols = how.protocols.empty() ? nullptr : how.protocols.c_str();
-        options.message_size = how.message_size;
-        options.ping_time = how.ping_time.count();
-        options.pong_time = how.pong_time.count();
-        options.close_time = how.close_time.count();
-        options.uncompressed = how.uncompressed;
-        options.keeps_context = how.keeps_context;
-        return options;
-    }
     static bool is_open(int code, const char *what) {
         return code != -EPIPE && code != -ECONNRESET && io::detail::checked(code, what) == 0;
     }

@@ -98,8 +98,9 @@ void haft_io_own_thread_destroy(void);
 /* Stores the lowest address and the size of the calling task's stack. False: the caller is no
    task. */
 bool haft_io_task_stack(void **low, size_t *size);
-/* The watchdog of a run (haft_io_run_options_t) asks this function before it reports a task, and does
-   not where it returns false. The function is called in a signal handler. NULL: it asks nobody. */
+/* The watchdog of a run (haft_io_run_options_t) asks this function before it reports a task, and
+   does not where it returns false. The function is called in a signal handler. NULL: it asks
+   nobody. */
 void haft_io_watchdog_ask(bool (*is_wanted)(void));
 /* Whether the calling thread is about to make a thread of the library's own: for functions that
    stand before pthread_create and pthread_sigmask. */

@@ -602,22 +602,20 @@ TAPED_PLAIN(getnameinfo, int,
 
 /* ---- The table ---- */
 
-#define REPLACED(X)                                                                                \
-    X(read)                                                                                        \
-    X(pread)                                                                                       \
-    X(readv) X(preadv) X(preadv2) X(write) X(pwrite) X(writev) X(pwritev) X(pwritev2) X(recv)      \
-        X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg) X(socket) X(bind) X(listen) X(accept)  \
-            X(accept4) X(connect) X(shutdown) X(getsockname) X(getpeername) X(getsockopt)          \
-                X(setsockopt) X(socketpair) X(poll) X(fsync) X(fdatasync) X(dup) X(dup2) X(dup3)   \
-                    X(close) X(fcntl) X(ioctl) X(openat) X(open) X(lseek) X(ftruncate) X(truncate) \
-                        X(fallocate) X(posix_fallocate) X(posix_fadvise) X(flock) X(lockf)         \
-                            X(statx) X(fstat) X(fstatat) X(faccessat) X(euidaccess) X(fchmod)      \
-                                X(fchmodat) X(fchown) X(fchownat) X(utimensat) X(futimens)         \
-                                    X(mkdirat) X(unlinkat) X(remove) X(renameat2) X(linkat)        \
-                                        X(symlinkat) X(readlinkat) X(chdir) X(fchdir) X(realpath)  \
-                                            X(getcwd) X(clock_gettime) X(gettimeofday) X(time)     \
-                                                X(timespec_get) X(getrandom) X(getentropy)         \
-                                                    X(getaddrinfo) X(getnameinfo) OF_NEW_CHANCE(X)
+/* clang-format off */
+#define REPLACED(X) \
+    X(read) X(pread) X(readv) X(preadv) X(preadv2) X(write) X(pwrite) X(writev) X(pwritev) \
+    X(pwritev2) X(recv) X(recvfrom) X(recvmsg) X(send) X(sendto) X(sendmsg) X(socket) X(bind) \
+    X(listen) X(accept) X(accept4) X(connect) X(shutdown) X(getsockname) X(getpeername) \
+    X(getsockopt) X(setsockopt) X(socketpair) X(poll) X(fsync) X(fdatasync) X(dup) X(dup2) \
+    X(dup3) X(close) X(fcntl) X(ioctl) X(openat) X(open) X(lseek) X(ftruncate) X(truncate) \
+    X(fallocate) X(posix_fallocate) X(posix_fadvise) X(flock) X(lockf) X(statx) X(fstat) \
+    X(fstatat) X(faccessat) X(euidaccess) X(fchmod) X(fchmodat) X(fchown) X(fchownat) \
+    X(utimensat) X(futimens) X(mkdirat) X(unlinkat) X(remove) X(renameat2) X(linkat) \
+    X(symlinkat) X(readlinkat) X(chdir) X(fchdir) X(realpath) X(getcwd) X(clock_gettime) \
+    X(gettimeofday) X(time) X(timespec_get) X(getrandom) X(getentropy) X(getaddrinfo) \
+    X(getnameinfo) OF_NEW_CHANCE(X)
+/* clang-format on */
 
 static void replace(void) {
     real = *hafti_posix_system();

@@ -191,7 +191,7 @@ static long map_at(hafti_io_tape_t *tape, size_t place) {
     tape->part_at = place / PAGE * PAGE;
     tape->part_size = PART;
     long code = hafti_io_system_call(SYS_fallocate, tape->file, 0, (long)tape->part_at, PART, 0, 0);
-    if (code == -EOPNOTSUPP)
+    if (code == -EOPNOTSUPP || hafti_io_is_missing((int)code))
         code = hafti_io_system_call(SYS_ftruncate, tape->file, (long)(tape->part_at + PART), 0, 0,
                                     0, 0);
     if (code < 0)
@@ -306,6 +306,14 @@ void hafti_io_tape_rest(hafti_io_tape_t *tape) {
         return;
     hafti_io_system_call(SYS_ftruncate, tape->file, (long)place_of(tape), 0, 0, 0, 0);
     tape->end = tape->at; /* What follows has to be mapped again. */
+}
+
+void hafti_io_tape_forget(hafti_io_tape_t *tape) {
+    if (tape->replays)
+        return;
+    tape->lost = true;
+    tape->part = NULL; /* the parent's, too */
+    tape->at = tape->end = NULL;
 }
 
 void hafti_io_tape_free(hafti_io_tape_t *tape) {

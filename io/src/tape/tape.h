@@ -117,6 +117,8 @@ int hafti_io_tape_load(hafti_io_tape_t *tape, const char *path);
 /* Cuts the file to what is in it, which stays there. */
 void hafti_io_tape_rest(hafti_io_tape_t *tape);
 void hafti_io_tape_free(hafti_io_tape_t *tape);
+/* In a child of fork: the file is the parent's. */
+void hafti_io_tape_forget(hafti_io_tape_t *tape);
 
 /* ---- Recording ---- */
 

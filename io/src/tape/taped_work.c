@@ -2,8 +2,8 @@
 /*
  * Blocking work of a run that has a tape. The work's memory is the program's, which the library
  * does not know. So a replay calls the function again, on a thread as the pool has them, when the
- * tape says that it had ended: it computes the same again. The answers that it gets by libhaft-posix
- * are kept with the answer of the work.
+ * tape says that it had ended: it computes the same again. The answers of the C library to it,
+ * which come by libhaft-posix, are kept with the answer of the work.
  */
 #include "../operations.h"
 #include "replaying.h"

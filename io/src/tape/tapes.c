@@ -285,3 +285,11 @@ void hafti_io_tape_end_run(tape_t *tape) {
     hafti_io_tape_free(tape);
     free(tape);
 }
+
+void hafti_io_forget_tapes(tape_t *own) {
+    process.lock = 0;
+    if (process.tape != NULL)
+        hafti_io_tape_forget(process.tape);
+    if (own != NULL)
+        hafti_io_tape_forget(own);
+}

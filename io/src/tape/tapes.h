@@ -13,6 +13,8 @@ int hafti_io_tape_for_run(const haft_io_run_options_t *options, unsigned threads
 /* Once the worker has its back end. */
 void hafti_io_tape_begin_run(hafti_io_worker_t *worker);
 void hafti_io_tape_end_run(hafti_io_tape_t *tape);
+/* In a child of fork; `own`: of the run that has forked, or NULL. */
+void hafti_io_forget_tapes(hafti_io_tape_t *own);
 
 void hafti_io_record_backend(hafti_io_worker_t *worker); /* recorder.c */
 extern const hafti_io_backend_t hafti_io_replayer;       /* replayer.c */

@@ -209,8 +209,26 @@ static void a_connection_knows_both_ends() {
     });
 }
 
+static void options_become_those_of_c() {
+    io::run_options run = {.stack_size = 65536, .watchdog = 3ms, .own_thread_locals = true};
+    CHECK_EQUAL(run.as_c().threads, 1);
+    CHECK_EQUAL(run.as_c().stack_size, 65536);
+    CHECK_EQUAL(run.as_c().watchdog, 3000000);
+    CHECK(run.as_c().own_thread_locals && !run.as_c().dense && run.as_c().backend == nullptr);
+    CHECK_EQUAL(io::scope_options{}.as_c().deadline, HAFT_IO_FOREVER);
+    io::scope_options long_ago = {.name = "a scope", .deadline = {}, .moves = true};
+    CHECK_EQUAL(long_ago.as_c().deadline, 1); /* 0 would be none */
+    CHECK(long_ago.as_c().name == long_ago.name && long_ago.as_c().moves);
+    io::task_options task = {.name = "a task", .spread = true, .stack_size = 1};
+    CHECK(task.as_c().spread && !task.as_c().moves && task.as_c().scope == nullptr);
+    io::process_options process = {.folder = "/", .group = true};
+    CHECK(process.as_c().folder == process.folder.c_str() && process.as_c().group);
+    CHECK(io::process_options{}.as_c().folder == nullptr);
+}
+
 int main() {
     check_backend();
+    RUN(options_become_those_of_c);
     RUN(functions_of_the_same_name_beside_the_users_types_are_not_called);
     RUN(a_channel_carries_bytes_that_cannot_be_copied_assigned_or_addressed);
     RUN(a_channel_is_a_range_of_what_cannot_be_assigned);

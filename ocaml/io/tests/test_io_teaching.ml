@@ -26,7 +26,9 @@ let () =
           test_case "a path that is too long for a socket" `Quick (fun () ->
               Haft_io.run (fun () ->
                   Switch.run (fun sw ->
-                      says ("haft_io_listen_unix: '" ^ long ^ "' is no path of a local socket: write one of 1 to 107 bytes")
+                      says
+                        ("haft_io_listen_unix: '" ^ long
+                        ^ "' is no path of a local socket: write one of 1 to 107 bytes")
                         (fun () -> Net.listen ~sw ~backlog:5 net (`Unix long)))));
           test_case "an error of the system after it" `Quick (fun () ->
               Haft_io.run (fun () ->

@@ -242,6 +242,23 @@ let cases =
         close_in other;
         Unix.close to_pipe;
         Unix.close other_to);
+    case "code in a task of C is no task of OCaml, whatever task waits in Unix meanwhile" (fun () ->
+        let count = 30 in
+        let left = ref count and found = ref 0 in
+        visit :=
+          (fun number ->
+            (match Fiber.check () with () -> incr found | exception Effect.Unhandled _ -> ());
+            decr left;
+            number + 1);
+        for i = 1 to count do
+          spawn_visitor i
+        done;
+        Fiber.all
+          (List.init 3 (fun _ () ->
+               while !left > 0 do
+                 Unix.sleepf 0.0001
+               done));
+        check int "found" 0 !found);
     case "tasks of C that call OCaml code may use Unix, too" (fun () ->
         let left = ref 30 and all, last = Promise.create () in
         (visit :=

@@ -13,8 +13,8 @@ fail() {
 
 # copy_stand_in FOLDER
 copy_stand_in() {
-  cp "$tests"/stand_in/effect.ml* "$HAFT_SOURCE_DIR/ocaml/lib/haft__syntax.mli" \
-    "$HAFT_SOURCE_DIR/ocaml/lib/bytecode/haft__syntax.ml" "$1"
+  cp "$tests"/stand_in/effect.ml* "$HAFT_SOURCE_DIR/ocaml/lib/haft__syntax.mli" "$1"
+  cat "$HAFT_SOURCE_DIR"/ocaml/lib/syntax/names.ml "$HAFT_SOURCE_DIR"/ocaml/lib/syntax/bytecode.ml >"$1/haft__syntax.ml"
 }
 
 copy_stand_in .

@@ -79,6 +79,7 @@ pub mod __select;
 #[path = "test.rs"]
 pub mod __test;
 mod blocking;
+mod channels;
 mod computation;
 mod deep;
 mod descriptor;
@@ -119,6 +120,7 @@ pub mod io {
 }
 
 pub use blocking::block_thread;
+pub use channels::{Receiver, RecvError, SendError, Sender, TrySendError, channel};
 pub use computation::Computation;
 pub use deep::{Resumption, handle_general};
 pub use effects::{Discontinued, Effect, handle, perform};
@@ -155,7 +157,6 @@ pub use scope::{
 };
 pub use shared::{SharedEffect, handle_shared, perform_shared};
 pub use simulation::{Simulation, simulate, simulate_crash, simulation_seed};
-pub use sync::{Receiver, RecvError, SendError, Sender, TrySendError, channel};
 pub use task::{
     JoinHandle, dump, set_task_name, spawn, spawn_in_run, spawn_named,
     spawn_with_own_thread_locals, task_name,

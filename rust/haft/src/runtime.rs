@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Tasks for programs that are not themselves one: on threads of their own.
 
+use crate::channels::{Sender, channel};
 use crate::run::{Options, run_with, this_run};
-use crate::sync::{Sender, channel};
 use crate::task::{JoinHandle, prepared};
 use std::panic::resume_unwind;
 use std::{fmt, io, thread};

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 //! Parts of the macro [`select!`](crate::select!).
 
+use crate::channels::{Receiver, RecvError, SendError, Sender};
 use crate::descriptor::error_of;
 use crate::scope::ScopedJoinHandle;
-use crate::sync::{Event, Receiver, RecvError, SendError, Sender, wait_on};
+use crate::sync::{Event, wait_on};
 use crate::task::JoinHandle;
 use crate::wait::{Interrupted, from_now};
 use haft_sys as sys;

@@ -38,6 +38,9 @@ expect '50 threads, 50 numbers of the system' "$work/program" numbers
 expect '50 threads, 1 number of the system' $tasks "$work/program" numbers
 expect 'the last thread' $tasks "$work/program" exits
 expect 'no preload' $tasks "$work/program" starts
+printf '#!/bin/sh\nexec %s "$@"\n' "$work/program" >"$work/script"
+chmod +x "$work/script"
+expect '50 threads, 1 number of the system' $tasks "$work/script" numbers
 expect 'main is 7 deep' $tasks "$work/program" recursion
 code=0
 $tasks "$work/program" fails || code=$?
