@@ -17,6 +17,11 @@
  * nobody catches is a line in the log and status 500 for the client, or the status of an
  * http::error. The rules of haft/http.h about threads, limits, routes, answers and tasks of
  * handlers hold here.
+ *
+ * Routes and the server are in this file. It includes http_request.hpp (a request and its answer)
+ * and http_handlers.hpp (how functions become handlers, middleware and clauses), and behind the
+ * server http_client.hpp, http_metrics.hpp, http_multipart.hpp, http_proxy.hpp and
+ * http_websocket.hpp.
  */
 #ifndef HAFT_HTTP_HPP
 #define HAFT_HTTP_HPP
@@ -42,7 +47,7 @@
 namespace haft::http {
 
 /* See haft_http_limits_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_HTTP_FIELDS(FIELD, OWN)                                                              \
     FIELD(std::size_t, request_line, 0)                                                            \
     FIELD(std::size_t, head, 0)                                                                    \
     FIELD(std::size_t, fields, 0)                                                                  \
@@ -58,24 +63,24 @@ namespace haft::http {
     FIELD(std::chrono::nanoseconds, grace, {})                                                     \
     FIELD(std::chrono::nanoseconds, events_time, {})
 struct limits {
-    HAFTI_OPTIONS(haft_http_limits_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_http_limits_t, HAFTI_HTTP_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_HTTP_FIELDS
 
 /* See haft_http_files_options_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_HTTP_FIELDS(FIELD, OWN)                                                              \
     FIELD(const char *, index, nullptr) /* nullptr: "index.html"; "": none */                      \
     FIELD(const char *, cache_control, nullptr)                                                    \
     FIELD(bool, precompressed, false)                                                              \
     FIELD(bool, dot_files, false)                                                                  \
     FIELD(decltype(haft_http_files_options_t::type_of), type_of, nullptr)
 struct files_options {
-    HAFTI_OPTIONS(haft_http_files_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_http_files_options_t, HAFTI_HTTP_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_HTTP_FIELDS
 
 /* See haft_http_cors_options_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_HTTP_FIELDS(FIELD, OWN)                                                              \
     OWN(std::vector<std::string>, origins, {}) /* empty: any */                                    \
     FIELD(const char *, methods, nullptr)                                                          \
     FIELD(const char *, fields, nullptr)                                                           \
@@ -83,12 +88,12 @@ struct files_options {
     FIELD(bool, credentials, false)                                                                \
     FIELD(std::chrono::seconds, max_age, {})
 struct cors_options {
-    HAFTI_OPTIONS(haft_http_cors_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_http_cors_options_t, HAFTI_HTTP_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_HTTP_FIELDS
 
 /* See haft_http_run_options_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_HTTP_FIELDS(FIELD, OWN)                                                              \
     FIELD(const char *, host, nullptr)                                                             \
     FIELD(std::uint16_t, port, 0)                                                                  \
     FIELD(int, backlog, 0)                                                                         \
@@ -106,9 +111,9 @@ struct cors_options {
     /* pages for the operator, on a thread of their own */                                         \
     FIELD(const char *, debug_listen, nullptr)
 struct run_options {
-    HAFTI_OPTIONS(haft_http_run_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_http_run_options_t, HAFTI_HTTP_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_HTTP_FIELDS
 
 class route_group;
 

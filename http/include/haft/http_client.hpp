@@ -107,7 +107,7 @@ struct question {
 };
 
 /* See haft_http_client_options_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_HTTP_FIELDS(FIELD, OWN)                                                              \
     FIELD(std::size_t, kept, 0)                                                                    \
     FIELD(std::size_t, kept_in_all, 0)                                                             \
     FIELD(std::chrono::nanoseconds, kept_time, {})                                                 \
@@ -123,9 +123,9 @@ struct question {
     FIELD(cookie_jar *, cookies, nullptr) /* which outlives the client */                          \
     FIELD(bool, untraced, false)
 struct client_options {
-    HAFTI_OPTIONS(haft_http_client_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_http_client_options_t, HAFTI_HTTP_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_HTTP_FIELDS
 
 /* See haft/http_client.h. Errors are std::system_error, those of TLS std::errc::protocol_error;
    deadlines are those of the task (io::deadline, io::with_deadline). */

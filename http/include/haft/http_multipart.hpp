@@ -20,14 +20,14 @@
 namespace haft::http {
 
 /* 0 means the default: see haft_http_multipart_limits_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_HTTP_FIELDS(FIELD, OWN)                                                              \
     FIELD(std::size_t, parts, 0)                                                                   \
     FIELD(std::size_t, head, 0)                                                                    \
     FIELD(std::uint64_t, part, 0)
 struct multipart_limits {
-    HAFTI_OPTIONS(haft_http_multipart_limits_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_http_multipart_limits_t, HAFTI_HTTP_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_HTTP_FIELDS
 
 /* The headers of a part, valid until the next one. The file's name is the client's: never use it as
    a path. */

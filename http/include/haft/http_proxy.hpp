@@ -14,7 +14,7 @@
 namespace haft::http {
 
 /* See haft_http_proxy_options_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_HTTP_FIELDS(FIELD, OWN)                                                              \
     FIELD(const char *, strip, nullptr)                                                            \
     FIELD(const char *, name, nullptr)                                                             \
     FIELD(bool, keeps_host, false)                                                                 \
@@ -32,9 +32,9 @@ namespace haft::http {
     FIELD(std::size_t, connections, 0)                                                             \
     FIELD(haft_tls_context_t *, tls, nullptr)
 struct proxy_options {
-    HAFTI_OPTIONS(haft_http_proxy_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_http_proxy_options_t, HAFTI_HTTP_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_HTTP_FIELDS
 
 /* A handler, whose copies are one proxy; see haft_http_proxy_pass. */
 class proxy {

@@ -54,7 +54,7 @@ struct response {
 };
 
 /* See haft_http_cookie_options_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_HTTP_FIELDS(FIELD, OWN)                                                              \
     FIELD(std::string, path, {})                                                                   \
     FIELD(std::string, domain, {})                                                                 \
     FIELD(std::chrono::seconds, max_age, {}) /* negative: the cookie is removed */                 \
@@ -62,9 +62,9 @@ struct response {
     FIELD(bool, for_http, false)                                                                   \
     FIELD(std::string, same_site, "Lax")
 struct cookie_options {
-    HAFTI_OPTIONS(haft_http_cookie_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_http_cookie_options_t, HAFTI_HTTP_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_HTTP_FIELDS
 
 /* A server-sent event; see haft_http_event_t. */
 struct event {

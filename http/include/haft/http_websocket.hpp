@@ -17,7 +17,7 @@
 namespace haft::http {
 
 /* 0, and "", mean the default: see haft_http_websocket_options_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_HTTP_FIELDS(FIELD, OWN)                                                              \
     FIELD(std::string, origins, {})                                                                \
     FIELD(std::string, protocols, {})                                                              \
     FIELD(std::size_t, message_size, 0)                                                            \
@@ -27,9 +27,9 @@ namespace haft::http {
     FIELD(bool, uncompressed, false)                                                               \
     FIELD(bool, keeps_context, false)
 struct websocket_options {
-    HAFTI_OPTIONS(haft_http_websocket_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_http_websocket_options_t, HAFTI_HTTP_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_HTTP_FIELDS
 
 /* A message. Its bytes are valid until the next receive. */
 struct websocket_message {

@@ -61,15 +61,15 @@ struct streams {
 };
 
 /* See haft_io_process_options_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_IO_FIELDS(FIELD, OWN)                                                                \
     /* "NAME=value"; std::nullopt: the caller's. */                                                \
     OWN(std::optional<std::vector<std::string>>, environment, {})                                  \
     FIELD(std::string, folder, {}) /* its working directory; empty: the caller's */                \
     FIELD(bool, group, false) /* the child leads a process group of its own, for kill_group() */
 struct process_options {
-    HAFTI_OPTIONS(haft_io_process_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_io_process_options_t, HAFTI_IO_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_IO_FIELDS
 
 /* A child process. One that was never waited for remains a zombie, as in C. */
 class process {

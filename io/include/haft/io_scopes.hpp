@@ -25,7 +25,7 @@ namespace haft::io {
 
 /* See haft_io_run_options_t. Where tasks cannot have thread-local variables of their own
    (haft/io.h, "thread-locals"), run() and spawn() throw std::errc::not_supported. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_IO_FIELDS(FIELD, OWN)                                                                \
     FIELD(int, threads, 1) /* number of threads that run tasks; 0: one for each processor */       \
     FIELD(const char *, backend, nullptr)                                                          \
     FIELD(std::size_t, stack_size, 0) /* of tasks and of scopes' bodies; 0: haft_stack_size() */   \
@@ -44,15 +44,15 @@ namespace haft::io {
     FIELD(const char *, top, nullptr)    /* a socket for haft-top; see haft_io_run_options_t */    \
     OWN(std::vector<std::exception_ptr> *, failures, nullptr) /* as in scope_options */
 struct run_options {
-    HAFTI_OPTIONS(haft_io_run_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_io_run_options_t, HAFTI_IO_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_IO_FIELDS
 
 template <typename T>
 class task;
 
 /* See haft_io_task_options_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_IO_FIELDS(FIELD, OWN)                                                                \
     FIELD(const char *, name, nullptr) /* for the dump; not copied; nullptr: the caller's name */  \
     FIELD(bool, moves, false)          /* even if its scope's tasks do not */                      \
     /* It starts on the least loaded thread; for this and the next see haft_io_task_options_t. */  \
@@ -60,9 +60,9 @@ class task;
     FIELD(std::size_t, stack_size, 0)     /* 0: as the run's */                                    \
     FIELD(bool, own_thread_locals, false) /* also if the run's other tasks have not */
 struct task_options {
-    HAFTI_OPTIONS(haft_io_task_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_io_task_options_t, HAFTI_IO_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_IO_FIELDS
 
 /* An open scope: valid until it ends, for its body and its tasks. */
 class scope_ref {
@@ -116,7 +116,7 @@ decltype(auto) run(F function) {
 }
 
 /* Like run(), for tests: repeatable, in virtual time (haft_io_simulate). */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_IO_FIELDS(FIELD, OWN)                                                                \
     FIELD(std::uint64_t, seed, 0)                                                                  \
     FIELD(bool, short_counts, false)                                                               \
     FIELD(bool, network, false)                                                                    \
@@ -126,9 +126,9 @@ decltype(auto) run(F function) {
     /* When it begins: seconds since 1970 began (UTC); 0: the year 2025 begins. */                 \
     FIELD(std::int64_t, date, 0)
 struct simulation_options {
-    HAFTI_OPTIONS(haft_io_simulation_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_io_simulation_options_t, HAFTI_IO_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_IO_FIELDS
 template <scope_body F>
 decltype(auto) simulate(simulation_options how, F function) {
     detail::body<F, scope_ref> body{function, nullptr, "simulation", true};
@@ -139,7 +139,7 @@ decltype(auto) simulate(simulation_options how, F function) {
 /* `on_failure` is called with each exception of a task, in that task, where it may wait. The scope
    then goes on, as the scope of a server with one task for each connection must. An exception that
    this function throws, or that the body throws, still ends the scope. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_IO_FIELDS(FIELD, OWN)                                                                \
     FIELD(const char *, name, nullptr) /* for the dump; not copied */                              \
     /* when the scope is cancelled; it then throws timed_out */                                    \
     FIELD(clock::time_point, deadline, forever)                                                    \
@@ -149,9 +149,9 @@ decltype(auto) simulate(simulation_options how, F function) {
     FIELD(bool, moves, false) /* tasks in it, and in scopes below it, move between threads */      \
     OWN(detail::failure_function, on_failure, {})
 struct scope_options {
-    HAFTI_OPTIONS(haft_io_scope_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_io_scope_options_t, HAFTI_IO_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_IO_FIELDS
 /* For scope_options::on_failure: writes a line to standard error. */
 inline void print_failure(const std::exception_ptr &failure, std::string_view task) {
     try {

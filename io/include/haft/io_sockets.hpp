@@ -150,13 +150,13 @@ class socket : public descriptor {
 };
 
 /* See haft_io_listen_options_t. */
-#define HAFTI_FIELDS(FIELD, OWN)                                                                   \
+#define HAFTI_IO_FIELDS(FIELD, OWN)                                                                \
     FIELD(int, backlog, 0)                                                                         \
     FIELD(bool, reuse_port, false)
 struct listen_options {
-    HAFTI_OPTIONS(haft_io_listen_options_t, HAFTI_FIELDS)
+    HAFTI_IO_OPTIONS(haft_io_listen_options_t, HAFTI_IO_FIELDS)
 };
-#undef HAFTI_FIELDS
+#undef HAFTI_IO_FIELDS
 
 /* A listening socket, which is also the endless range of the connections that it accepts. */
 class listener : public descriptor {
