@@ -31,8 +31,9 @@ static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exce
 }
 
 /* The numbers are those of DWARF; the unwinder has found all that functions keep for callers. */
-static __attribute__((noreturn)) void return_in(struct _Unwind_Context *context,
-                                                const haft_return_t *returned) {
+static HAFT_UNINSTRUMENTED __attribute__((noreturn)) void return_in(struct _Unwind_Context *context,
+                                                                    const haft_return_t *returned) {
+    haft_tools_unwinding(); /* nothing of the frames down to the caller's is left */
     uintptr_t sp = _Unwind_GetCFA(context), pc = _Unwind_GetIP(context);
 #if defined(__x86_64__)
     enum { KEPT = 6 };

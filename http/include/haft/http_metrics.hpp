@@ -43,8 +43,10 @@ class metric {
         options.limit_count = limits.size();
         options.most = most;
         state = haft_http_metric_new_with(&options, server.get());
-        if (state == nullptr)
+        if (state == nullptr) {
+            haft_take_refusal(-EINVAL, nullptr, 0); /* no later exception has them */
             throw std::invalid_argument(haft_http_server_mistake(server.get()));
+        }
     }
 
   protected:

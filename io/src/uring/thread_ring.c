@@ -137,7 +137,8 @@ void hafti_io_uring_stop(hafti_io_worker_t *worker) {
     if (keeps) {
         hafti_io_free_provided(state->provided);
         state->provided = NULL;
-        keeps = pthread_setspecific(kept, state) == 0;
+        /* Runs in steps have one each. */
+        keeps = pthread_getspecific(kept) == NULL && pthread_setspecific(kept, state) == 0;
     }
     if (!keeps)
         state_free(state);
