@@ -211,13 +211,18 @@ typedef enum {
     HAFTI_HTTP_FOR_UPGRADE, /* a new one, where the server is offered nothing but HTTP/1 */
 } hafti_http_need_t;
 
-/* A connection of its own for the reply, as one of HTTP/1: it waits for a place. */
-int hafti_http_connect(haft_http_reply_t *reply, hafti_http_need_t need);
+/* ---- question.c ---- */
+
+/* Over HTTP/1.1: the head, with a body that is in memory; and a body that a function produces. */
+int hafti_http_write_question(const hafti_http_asking_t *asking, haft_http_reply_t *reply);
+int hafti_http_write_produced_body(const haft_http_question_t *question, haft_http_reply_t *reply);
 /* Whether the question itself has the field. */
 bool hafti_http_asks_with(const haft_http_question_t *question, const char *name);
 /* Whether a field may be asked with; and whether what is asked after a redirect lacks it. */
 bool hafti_http_is_askable(const haft_http_header_t *field);
 bool hafti_http_is_kept_back(const hafti_http_asking_t *asking, const char *name);
+/* -EINVAL, with words if the field's name is at fault: of one that may not be asked with. */
+int hafti_http_refuse_field(const haft_http_header_t *field);
 /* Writes each piece that the question's function produces: 0 at the end, or an error of the two; or
    -EINVAL: it says that it has written more than there was room for; or -EMSGSIZE: not as much as
    the question says. */
@@ -231,8 +236,10 @@ ssize_t hafti_http_trailers_of(const haft_http_question_t *question,
 bool hafti_http_means_body(const char *method);
 
 /* A stream of a connection that the origin's tasks share, if the server agrees on that; or else as
-   hafti_http_connect. */
-int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need);
+   `connect` does, which opens a connection of HTTP/1 (client.c). */
+typedef int hafti_http_connect_t(haft_http_reply_t *reply, hafti_http_need_t need);
+int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need,
+                     hafti_http_connect_t *connect);
 void hafti_http2_free_origins(haft_http_client_t *client);
 /* Closes at most so many connections that no task uses: those that have ended, and those that have
    been idle since `until` or longer. */

@@ -12,8 +12,9 @@ void hafti_http2_serve(haft_http_server_t *server, hafti_http_stream_t *stream,
     (void)server, (void)stream, (void)link, (void)has_preface;
 }
 
-int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need) {
-    return hafti_http_connect(reply, need);
+int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need,
+                     hafti_http_connect_t *connect) {
+    return connect(reply, need);
 }
 
 void hafti_http2_free_origins(haft_http_client_t *client) {

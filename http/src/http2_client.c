@@ -767,14 +767,15 @@ static int wait_for_connection(entered_t *entered) {
 }
 
 /* The connection before is given up first, whose place this one may need. */
-static int connect_anew(haft_http_reply_t *reply, entered_t *entered, hafti_http_need_t need) {
+static int connect_anew(haft_http_reply_t *reply, entered_t *entered, hafti_http_need_t need,
+                        hafti_http_connect_t *connect) {
     hafti_http2_origin_t *origin = entered->origin;
     shared_t *shared = NULL;
     if (entered->is_connecting) {
         release(origin->shared);
         origin->shared = NULL;
     }
-    int code = hafti_http_connect(reply, need);
+    int code = connect(reply, need);
     bool is_http1 = code == 0 && !hafti_http_stream_chose_http2(&reply->stream);
     atomic_store(&origin->is_http1, is_http1);
     if (code == 0 && !is_http1)
@@ -792,7 +793,8 @@ static int connect_anew(haft_http_reply_t *reply, entered_t *entered, hafti_http
 }
 
 /* While one task connects, the others that ask there wait for what it agrees on. */
-int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need) {
+int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need,
+                     hafti_http_connect_t *connect) {
     hafti_http2_origin_t *origin = enter(reply->client, &reply->url);
     if (origin == NULL)
         return -ENOMEM;
@@ -802,7 +804,7 @@ int hafti_http2_open(haft_http_reply_t *reply, hafti_http_need_t need) {
         return code;
     if (!entered.is_connecting || origin->shared == NULL || need == HAFTI_HTTP_NEW ||
         !is_usable(origin->shared))
-        return connect_anew(reply, &entered, need);
+        return connect_anew(reply, &entered, need, connect);
     reply->was_kept = true;
     return join(reply, origin->shared);
 }

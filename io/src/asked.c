@@ -16,13 +16,6 @@ static hafti_io_crew_t *listening; /* all runs with a signal */
 static uint32_t listening_lock;
 static int telling; /* signal handlers */
 
-void hafti_io_ask(hafti_io_crew_t *crew, unsigned what) {
-    __atomic_fetch_or(&crew->asked, what, __ATOMIC_SEQ_CST);
-    unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
-    for (unsigned i = 0; i < count; i++)
-        crew->workers[i]->backend->interrupt(crew->workers[i]);
-}
-
 void hafti_io_do_as_asked(hafti_io_crew_t *crew) {
     unsigned asked = __atomic_exchange_n(&crew->asked, 0, __ATOMIC_SEQ_CST);
     if (asked & HAFTI_IO_ASKED_TRACE)

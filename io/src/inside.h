@@ -44,7 +44,12 @@ int hafti_io_dump_crew(hafti_io_crew_t *crew, bool backtraces, int descriptor);
 
 enum { HAFTI_IO_ASKED_DUMP = 1, HAFTI_IO_ASKED_TRACE = 2, HAFTI_IO_ASKED_SUMMARY = 4 };
 /* Asks for one of these, and wakes the run's threads; also in a signal handler. */
-void hafti_io_ask(hafti_io_crew_t *crew, unsigned what);
+static inline void hafti_io_ask(hafti_io_crew_t *crew, unsigned what) {
+    __atomic_fetch_or(&crew->asked, what, __ATOMIC_SEQ_CST);
+    unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
+    for (unsigned i = 0; i < count; i++)
+        crew->workers[i]->backend->interrupt(crew->workers[i]);
+}
 /* Does what was asked. */
 HAFTI_IO_COLD void hafti_io_do_as_asked(hafti_io_crew_t *crew);
 /* Whether the signal can be caught, and no fault sends it. */

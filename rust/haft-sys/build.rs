@@ -81,17 +81,18 @@ fn installed(_posix: bool) {
 /// Adds the back end for io_uring, which is on the system's liburing. (The crates that carry its
 /// sources are older than what the back end calls, or need libclang to be built.)
 #[cfg(feature = "io-uring")]
-fn add_uring(library: &mut cc::Build) {
+fn add_uring(library: &mut cc::Build, folder: &Path) {
     let liburing = pkg_config::Config::new()
         .atleast_version("2.3")
         .probe("liburing")
         .expect("pkg-config finds liburing, which the feature `io-uring` needs");
     library
         .define("HAFT_IO_URING", None)
-        .includes(&liburing.include_paths);
+        .includes(&liburing.include_paths)
+        .files(sources(folder, "c", &[]));
 }
 #[cfg(not(feature = "io-uring"))]
-fn add_uring(_library: &mut cc::Build) {}
+fn add_uring(_library: &mut cc::Build, _folder: &Path) {}
 
 fn sources(folder: &Path, extension: &str, without: &[&str]) -> Vec<PathBuf> {
     println!("cargo:rerun-if-changed={}", folder.display());
@@ -127,20 +128,16 @@ fn compiled(architecture: &str, posix: bool) {
             .files(sources(&io.join("posix/src"), "c", &[]));
         libraries.push(("haft_posix", library));
     }
-    let left_out: &[&str] = match cfg!(feature = "io-uring") {
-        true => &[],
-        false => &["uring.c", "arrivals.c"],
-    };
     let mut library = compiler();
     library
         .flag("-fno-plt")
         .flag("-fno-tree-slp-vectorize")
         .includes(&includes)
         .include(io.join("src"))
-        .files(sources(&io.join("src"), "c", left_out))
+        .files(sources(&io.join("src"), "c", &[]))
         .files(sources(&io.join("src/simulation"), "c", &[]))
         .files(sources(&io.join("src/tape"), "c", &[]));
-    add_uring(&mut library);
+    add_uring(&mut library, &io.join("src/uring"));
     libraries.push(("haft_io", library));
     let mut library = compiler();
     library
