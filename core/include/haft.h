@@ -89,19 +89,19 @@ HAFTI_EXTERN_C_BEGIN
 #include <stdarg.h>
 
 #define HAFT_VERSION_MAJOR 0
-#define HAFT_VERSION_MINOR 3
+#define HAFT_VERSION_MINOR 4
 #define HAFT_VERSION_PATCH 0
-/* The version of the library that the program runs with, as "0.3.0". */
+/* The version of the library that the program runs with, as "0.4.0". */
 HAFTI_API const char *haft_version(void);
 
 /* Hot paths are compiled into programs, and with them the layout of fibers and handlers. A library
    with another layout does not have this symbol: the program does not link with it, or does not
    start. (In assembly, because gcc without optimisation would leave the assembler in the section of
    a variable, and file-scope assembly of the program would land there.) */
-extern HAFTI_DATA const char haft_abi_0_2;
+extern HAFTI_DATA const char haft_abi_0_4;
 __asm__(".pushsection .data.rel.ro, \"aw\"\n\t"
         ".balign 8\n\t"
-        ".quad haft_abi_0_2\n\t"
+        ".quad haft_abi_0_4\n\t"
         ".popsection");
 
 /* ---- Effects (§2.1) ------------------------------------------------------------------------- */

@@ -40,7 +40,7 @@ step pkg-config, shared
 # shellcheck disable=SC2046,SC2086 # flags
 "$CC" -std=gnu11 $strict consumer.c -o "$work/shared" $(pkg-config --cflags --libs haft)
 expect_42 env LD_LIBRARY_PATH="$libraries" "$work/shared"
-readelf -d "$work/shared" | grep -q 'NEEDED.*libhaft\.so\.0\.3'
+readelf -d "$work/shared" | grep -q 'NEEDED.*libhaft\.so\.0\.4'
 
 step the commands of gdb
 if command -v gdb >/dev/null && gdb -nx -batch -ex 'python print(1)' 2>/dev/null | grep -q 1; then
@@ -85,17 +85,17 @@ strays=$(nm -D --defined-only "$library" | awk '{ print $NF }' | grep -Ev '^(haf
 [ -z "$strays" ] || { echo "libhaft.so exports: $strays"; exit 1; }
 
 step soname
-readelf -d "$library" | grep -q 'SONAME.*\[libhaft\.so\.0\.3\]'
+readelf -d "$library" | grep -q 'SONAME.*\[libhaft\.so\.0\.4\]'
 
 step a program of another ABI does not link
-sed 's/haft_abi_0_2/haft_abi_0_1/g' "$prefix/include/haft.h" >"$work/other.h"
+sed 's/haft_abi_0_4/haft_abi_0_3/g' "$prefix/include/haft.h" >"$work/other.h"
 mkdir -p "$work/other"
 cp -r "$prefix/include/." "$work/other/"
 mv "$work/other.h" "$work/other/haft.h"
 # shellcheck disable=SC2046,SC2086
 ! "$CC" -I"$work/other" -std=gnu11 $strict consumer.c -o "$work/mismatch" \
   $(pkg-config --cflags --libs haft) 2>"$work/log"
-grep -q 'haft_abi_0_1' "$work/log"
+grep -q 'haft_abi_0_3' "$work/log"
 
 step a program that knows fewer, or more, options
 cat >"$work/grown.c" <<'END'
@@ -114,7 +114,7 @@ int main(void) {
     haft_fiber_t *new = hafti_fiber_new_sized(&more.options, sizeof more, give, &fewer);
     return strcmp(haft_fiber_name(old), "old") != 0 || strcmp(haft_fiber_name(new), "new") != 0 ||
            !haft_finished(haft_resume(old, HAFT_NO_REPLY, HAFT_HANDLES())) ||
-           strcmp(haft_version(), "0.3.0") != 0;
+           strcmp(haft_version(), "0.4.0") != 0;
 }
 END
 # shellcheck disable=SC2046,SC2086

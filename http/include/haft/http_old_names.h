@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Haft HTTP: the names that functions had before 0.4, with the order of arguments of then. A call
- * compiles with a warning that names the function to call now. The next version is without them.
+ * compiles with a warning that names the function to call now. Version 0.5 is without them.
  * Part of haft/http.h, which includes it, unless HAFT_HTTP_NO_OLD_NAMES is defined.
  */
 #ifndef HAFT_HTTP_OLD_NAMES_H
