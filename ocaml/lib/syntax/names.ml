@@ -30,4 +30,3 @@ type ('a, 'b) handler = {
   exnc : exn -> 'b;
   effc : 'c. 'c Effect.t -> ('c, 'b) Effect.Deep.continuation -> 'b;
 }
-
