@@ -65,5 +65,5 @@ expect_42 "$work/build/cpp_haft_io_static"
 
 strays=$(nm -D --defined-only "$library" | awk '{ print $NF }' | grep -Ev '^haft_' || true)
 [ -z "$strays" ] || { echo "libhaft-io.so exports: $strays"; exit 1; }
-readelf -d "$library" | grep -q 'SONAME.*\[libhaft-io\.so\.0\.3\]'
+readelf -d "$library" | grep -q 'SONAME.*\[libhaft-io\.so\.0\.4\]'
 # SPDX-License-Identifier: MIT

@@ -43,6 +43,15 @@
 #include <unistd.h>
 #include <utime.h>
 
+#ifdef __has_feature /* of clang */
+#    if __has_feature(thread_sanitizer)
+#        define OF_THREADS
+#    endif
+#endif
+#ifdef __SANITIZE_THREAD__ /* of gcc */
+#    define OF_THREADS
+#endif
+
 /* Functions that headers declare only where their compiler asks for them, or no longer. */
 #define ALSO(name, of) extern __typeof__(of) name
 ALSO(__close, close);
@@ -716,7 +725,7 @@ static void use_threads(void) {
     pthread_create(&thread, NULL, exits, NULL);
     IS(0, pthread_timedjoin_np, (thread, NULL, &late));
     pthread_create(&thread, NULL, ends, NULL);
-#ifdef __SANITIZE_THREAD__ /* which does not know it, and takes the thread for one that goes on */
+#ifdef OF_THREADS /* which does not know it, and takes the thread for one that goes on */
     named("pthread_clockjoin_np");
     pthread_join(thread, NULL);
 #else
