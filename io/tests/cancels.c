@@ -232,8 +232,9 @@ BODY(learn_time_out) {
 BODY(run_and_look) {
     hafti_io_crew_t *crew = haft_io_self()->worker->crew;
     root = haft_io_this_scope();
-    for (unsigned i = 0; i < crew->count; i++)
-        crew->workers[i]->plain = false; /* All waits are by hafti_io_cell_wait. */
+    if (crew->count ==
+        1) /* All waits are by hafti_io_cell_wait, as those of several threads are. */
+        crew->workers[0]->plain = false;
     haft_io_scope_with(&(haft_io_scope_options_t){.deadline = HAFT_IO_FOREVER}, learn_time_out,
                        NULL, NULL);
     run_in_a_scope(NULL);
