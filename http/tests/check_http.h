@@ -50,6 +50,19 @@ static inline uint16_t start_server(haft_http_server_t *server) {
     return haft_http_server_port(server);
 }
 
+/* A handler that sends back each piece of a body before the next has come. */
+static inline int echo_pieces(haft_http_request_t *request, void *unused) {
+    char piece[20];
+    ssize_t size = 0;
+    (void)unused;
+    int code = haft_http_answer_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+    do {
+        code = code == 0 ? haft_http_answer_write(request, piece, (size_t)size) : code;
+        code = code == 0 ? haft_http_answer_flush(request) : code;
+    } while (code == 0 && (size = haft_http_request_read(request, piece, sizeof piece)) > 0);
+    return code != 0 ? code : (int)size;
+}
+
 /* A handler that sends back the bytes that come, and begins its answer before it reads. */
 static inline int stream_back(haft_http_request_t *request, void *unused) {
     (void)unused;

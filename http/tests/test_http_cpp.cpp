@@ -380,7 +380,7 @@ static void test_leaving() {
 static void pass_on(http::server &inner, http::server &server, const http::proxy &proxy) {
     for (http::server *each : {&inner, &server}) {
         io::spawn([&, each] {
-            CHECK(each->serve(io::listener("127.0.0.1", each == &inner ? 4001 : 0)));
+            CHECK(each->serve(io::listener("127.0.0.1", each == &inner ? 4021 : 0)));
         });
         while (each->port() == 0)
             io::sleep_for(std::chrono::milliseconds(1));
@@ -406,7 +406,7 @@ static void test_proxy() {
             return std::string(in.method()) + " " + std::string(in.target()) + " [" +
                    std::string(in.header("X-A").value_or("")) + "]";
         });
-        http::proxy proxy = http::proxy_to({"http://127.0.0.1:4001"}, {.strip = "/api"});
+        http::proxy proxy = http::proxy_to({"http://127.0.0.1:4021"}, {.strip = "/api"});
         server.any("/{path...}", proxy);
         server.get("/looked/{how}", [proxy](http::request &in) {
             if (in.path("how") != "at")

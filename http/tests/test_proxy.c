@@ -3,6 +3,7 @@
    its upstreams it uses. In simulations; test_proxy_http2.c has HTTP/2. */
 #include "check_http.h"
 
+/* Of this machine, too: no other test has them. */
 enum { SERVICE = 4001, OTHER = 4002 };
 
 static haft_http_server_t *server;
@@ -502,19 +503,6 @@ static int say_pieces(haft_http_request_t *request, void *unused) {
         code = code == 0 ? haft_http_answer_flush(request) : code;
     }
     return code;
-}
-
-/* Gives back each piece of a body before the next has come. */
-static int echo_pieces(haft_http_request_t *request, void *unused) {
-    char piece[20];
-    ssize_t size = 0;
-    (void)unused;
-    int code = haft_http_answer_begin(request, 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
-    do {
-        code = code == 0 ? haft_http_answer_write(request, piece, (size_t)size) : code;
-        code = code == 0 ? haft_http_answer_flush(request) : code;
-    } while (code == 0 && (size = haft_http_request_read(request, piece, sizeof piece)) > 0);
-    return code != 0 ? code : (int)size;
 }
 
 /* Wants the body, or not. */
