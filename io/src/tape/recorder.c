@@ -95,45 +95,6 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
     return done;
 }
 
-static HAFTI_IO_HOT ssize_t read_some(hafti_io_runner_t *runner, int descriptor, void *buffer,
-                                      size_t size) {
-    tape_t *tape = runner->worker->tape;
-    if (runner->taped)
-        return tape->real->read(runner, descriptor, buffer, size);
-    runner->taped = true;
-    ssize_t done = tape->real->read(runner, descriptor, buffer, size);
-    runner->taped = false;
-    if (done != -EAGAIN) /* then by `operate` */
-        hafti_io_keep(tape, HAFTI_IO_TAPED_OPERATION + HAFTI_IO_READ, descriptor, done, buffer,
-                      done > 0 ? (size_t)done : 0);
-    return done;
-}
-
-static HAFTI_IO_HOT ssize_t read_lent(hafti_io_runner_t *runner, int descriptor,
-                                      const void **bytes) {
-    tape_t *tape = runner->worker->tape;
-    if (runner->taped)
-        return tape->real->read_lent(runner, descriptor, bytes);
-    runner->taped = true;
-    ssize_t done = tape->real->read_lent(runner, descriptor, bytes);
-    runner->taped = false;
-    hafti_io_keep(tape, HAFTI_IO_TAPED_OPERATION + HAFTI_IO_READ_LENT, descriptor, done, *bytes,
-                  done > 0 ? (size_t)done : 0);
-    return done;
-}
-
-static HAFTI_IO_HOT ssize_t write_some(hafti_io_runner_t *runner, int descriptor,
-                                       const void *buffer, size_t size) {
-    tape_t *tape = runner->worker->tape;
-    if (runner->taped)
-        return tape->real->write(runner, descriptor, buffer, size);
-    runner->taped = true;
-    ssize_t done = tape->real->write(runner, descriptor, buffer, size);
-    runner->taped = false;
-    hafti_io_keep(tape, HAFTI_IO_TAPED_OPERATION + HAFTI_IO_WRITE, descriptor, done, NULL, 0);
-    return done;
-}
-
 /* When the task has returned, so that its answer comes after all others of its turn. */
 static bool watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
     bool waits = worker->tape->real->watch(worker, entry, descriptor);
@@ -169,9 +130,9 @@ void hafti_io_record_backend(hafti_io_worker_t *worker) {
     tape->real = real;
     tape->backend = *real;
     tape->backend.operate = operate;
-    tape->backend.read = real->read != NULL ? read_some : NULL;
-    tape->backend.read_lent = real->read_lent != NULL ? read_lent : NULL;
-    tape->backend.write = real->write != NULL ? write_some : NULL;
+    tape->backend.read = NULL; /* a run with a tape takes no short ways */
+    tape->backend.read_lent = NULL;
+    tape->backend.write = NULL;
     tape->backend.watch = real->watch != NULL ? watch : NULL;
     tape->backend.send_last = NULL; /* it is sent by an operation, which has an answer */
     tape->backend.settle = NULL;

@@ -305,7 +305,7 @@ void hafti_io_tape_rest(hafti_io_tape_t *tape) {
     if (tape->replays || tape->lost || tape->part == NULL)
         return;
     hafti_io_system_call(SYS_ftruncate, tape->file, (long)place_of(tape), 0, 0, 0, 0);
-    tape->end = tape->at; /* What follows has to be mapped again. */
+    tape->end = tape->at; /* The next entry maps the file again. */
 }
 
 void hafti_io_tape_forget(hafti_io_tape_t *tape) {

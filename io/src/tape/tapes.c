@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run with a tape: who asks for one, its beginning and its end, and the word where a program asks
- * for something else than the tape has.
+ * A run with a tape: whether options or the environment name one, its beginning and its end, and
+ * the word where a program asks for something else than the tape has.
  */
 #include "addresses.h"
 #include "tape_calls.h"

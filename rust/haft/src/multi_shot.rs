@@ -226,7 +226,7 @@ impl<E: Effect, R> fmt::Debug for MultiShot<'_, E, R> {
 /// assert_eq!(found, 2); // 3, 4, 5 and 6, 8, 10
 /// ```
 ///
-/// What the body captures, and all to which its frames refer, is there once for all copies. Copies
+/// All copies share the values that the body captures, and those to which its frames refer. Copies
 /// run one at a time, where the first one ran: a clause runs outside of the computation, so it may
 /// resume; code inside of the computation cannot, which C reports, and the process ends. The body's
 /// result and the clauses' answers may be of any type.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the computation gets as an answer lies in its frames, which are copied.
+// An answer lies in the frames of the computation that gets it, which are copied.
 struct Ask;
 impl haft::Effect for Ask {
     type Output = String;
