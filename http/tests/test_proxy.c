@@ -3,7 +3,7 @@
    its upstreams it uses. In simulations; test_proxy_http2.c has HTTP/2. */
 #include "check_http.h"
 
-/* Of this machine, too: no other test has them. */
+/* These ports are of the machine, too: no other test uses them. */
 enum { SERVICE = 4001, OTHER = 4002 };
 
 static haft_http_server_t *server;

@@ -8,7 +8,7 @@
 #undef CHECK /* both headers have one */
 #include "check_http2.h"
 
-/* Of this machine, too: no other test has them. */
+/* These ports are of the machine, too: no other test uses them. */
 enum { SERVICE = 4011, OF_HTTP1 = 4012, BIG = 100000 };
 
 static issued_t authority, certificate;
