@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-static uint64_t seen;
+static volatile uint64_t seen; /* so that nothing is optimised away */
 
 __attribute__((noinline)) static uint64_t step(uint64_t number) {
     for (int i = 0; i < 1000; i++)
         number = number * UINT64_C(6364136223846793005) + 1;
-    seen ^= number;
+    seen = number;
     return number;
 }
 __attribute__((noinline)) static uint64_t mill(uint64_t times) {
@@ -20,14 +20,14 @@ __attribute__((noinline)) static uint64_t mill(uint64_t times) {
 }
 static void *parse(void *unused) {
     for (int i = 0; i < 300; i++) {
-        seen ^= mill(1500);
+        seen = mill(1500);
         haft_io_yield();
     }
     return unused;
 }
 static void *compress(void *unused) {
     for (int i = 0; i < 300; i++) {
-        seen ^= mill(500);
+        seen = mill(500);
         haft_io_yield();
     }
     return unused;
@@ -39,5 +39,5 @@ static void *both(void *unused) {
 }
 
 int main(void) {
-    return haft_io_run(both, NULL) != 0 || seen == 0;
+    return haft_io_run(both, NULL) != 0;
 }
