@@ -4,12 +4,7 @@
 # two, on both back ends; of one that is killed; and what haft-trace says of files that it cannot use.
 set -eu
 program=$1
-command -v python3 >/dev/null || { echo 'python3 is not here'; exit 77; }
-tool="python3 $HAFT_SOURCE_DIR/tools/haft-trace"
-check="python3 $HAFT_SOURCE_DIR/io/tests/traces/check.py"
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$HAFT_SOURCE_DIR/io/tests/traces/head.sh"
 
 # trace THREADS NAME...: its events have these names.
 trace() {
