@@ -121,17 +121,10 @@ static int simulated_sendmmsg(int socket, struct mmsghdr *messages, unsigned cou
 
 /* ---- Sockets ---- */
 
-static int simulated_socket(int domain, int type, int protocol) {
-    return (int)SIMULATED(socket, domain, type, protocol);
-}
-static int simulated_socketpair(int domain, int type, int protocol, int ends[2]) {
-    return (int)SIMULATED(socketpair, domain, type, protocol, ends);
-}
+HAFTI_IO_SOCKET_CALLS(SIMULATED_ALIKE)
+
 static int simulated_bind(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
     return (int)SIMULATED(bind, socket, address.__sockaddr__, size);
-}
-static int simulated_listen(int socket, int backlog) {
-    return (int)SIMULATED(listen, socket, backlog);
 }
 static int simulated_accept4(int listener, __SOCKADDR_ARG address, socklen_t *restrict size,
                              int flags) {
@@ -143,22 +136,11 @@ static int simulated_accept(int listener, __SOCKADDR_ARG address, socklen_t *res
 static int simulated_connect(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
     return (int)SIMULATED(connect, socket, address.__sockaddr__, size);
 }
-static int simulated_shutdown(int socket, int how) {
-    return (int)SIMULATED(shutdown, socket, how);
-}
 static int simulated_getsockname(int socket, __SOCKADDR_ARG address, socklen_t *restrict size) {
     return (int)SIMULATED(getsockname, socket, address.__sockaddr__, size);
 }
 static int simulated_getpeername(int socket, __SOCKADDR_ARG address, socklen_t *restrict size) {
     return (int)SIMULATED(getpeername, socket, address.__sockaddr__, size);
-}
-static int simulated_getsockopt(int socket, int level, int option, void *restrict value,
-                                socklen_t *restrict size) {
-    return (int)SIMULATED(getsockopt, socket, level, option, value, size);
-}
-static int simulated_setsockopt(int socket, int level, int option, const void *value,
-                                socklen_t size) {
-    return (int)SIMULATED(setsockopt, socket, level, option, value, size);
 }
 
 /* ---- Any descriptor ---- */
@@ -184,9 +166,6 @@ static int simulated_ioctl(int descriptor, unsigned long request, ...) {
 static int simulated_dup(int descriptor) {
     return simulated_fcntl(descriptor, F_DUPFD, NULL);
 }
-static int simulated_fsync(int descriptor) {
-    return (int)SIMULATED(fsync, descriptor);
-}
 
 /* ---- The table ---- */
 
@@ -197,7 +176,6 @@ static void make_table(void) {
 #define IS_SIMULATED(name) simulated.name = simulated_##name;
     HAFT_POSIX_OF_DESCRIPTORS(IS_SIMULATED)
 #undef IS_SIMULATED
-    simulated.fdatasync = simulated_fsync;
     hafti_posix_find_simulated_files(&simulated);
 }
 
