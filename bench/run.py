@@ -963,7 +963,10 @@ def compile_table(entries):
 
 def later(results):
     """What was measured again, and when."""
-    return "".join(f"; {name} {date}" for name, date in results.get("dates", {}).items())
+    names = {}
+    for name, date in results.get("dates", {}).items():
+        names.setdefault(date, []).append(name)
+    return "".join(f"; {', '.join(names[date])}: {date}" for date in names)
 
 
 def report(results):
@@ -1236,15 +1239,18 @@ def part_of(results, name):
 
 
 def merged(before, results, measured):
-    """The results of before, but those of what was measured now."""
+    """The results of before, but those of what was measured now, whose dates name the machine if it is another one."""
     series = {**before["series"], **results["series"]}
     rows = [row for row in before["promised"] if row["of"] not in measured] + results["promised"]
     failures = [name for name in before["failures"] if name not in measured]
-    dates = {**before.get("dates", {}), **{name: results["date"] for name in measured}}
+    machine = before["machine"]
+    date = results["date"] + ("" if results["machine"] == machine else f" on {results['machine']}")
+    dates = {**before.get("dates", {}), **{name: date for name in measured}}
     return {
         **before,
         **results,
         "date": before["date"],
+        "machine": machine,
         "dates": dates,
         "failures": failures + results["failures"],
         "series": {name: series[name] for name in EVERYTHING if name in series},
