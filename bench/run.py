@@ -96,7 +96,7 @@ PUBLIC_SET = {
 }
 OCAML_PROGRAMS = "public_set"
 
-# Of programs: the processor time of one peer's, over another's, is at most a limit.
+# Promises of programs: the processor time of one peer's, over another's, is at most a limit.
 ProgramTarget = collections.namedtuple("ProgramTarget", "what program peer baseline limit")
 PROGRAM_TARGETS = [
     ProgramTarget(f"{what} / Boost.Context", name, peer, "Boost.Context", limit)
@@ -117,8 +117,8 @@ PROGRAM_TARGETS = [
     for name in ("nqueens", "tree_explore", "triples")
 ]
 
-# What the project promises: one loop's time, over another's in the same series, is at most a limit.
-# Of several loops: the mean of the ratios. Without a baseline: its least time in nanoseconds. Without
+# The project's promises: one loop's time, over another's in the same series, is at most a limit.
+# Several loops stand for the mean of their ratios. Without a baseline: its least time in nanoseconds. Without
 # a limit: stated for comparison.
 Target = collections.namedtuple("Target", "what loop baseline limit")
 TABLE1 = ["exnval", "exnraise", "extcall", "callback", "ack", "fib", "motzkin", "sudan", "tak"]
