@@ -15,56 +15,40 @@
 
 #define PART(buffer, size) (&(struct iovec){(void *)(uintptr_t)(buffer), size})
 
-static ssize_t simulated_read(int descriptor, void *buffer, size_t size) {
-    return SIMULATED(readv, descriptor, PART(buffer, size), 1, -1);
-}
-static ssize_t simulated_write(int descriptor, const void *buffer, size_t size) {
-    return SIMULATED(writev, descriptor, PART(buffer, size), 1, -1);
-}
-static ssize_t simulated_pread(int descriptor, void *buffer, size_t size, off_t offset) {
-    return offset >= 0 ? SIMULATED(readv, descriptor, PART(buffer, size), 1, offset)
-                       : hafti_posix_result(-EINVAL);
-}
-static ssize_t simulated_pwrite(int descriptor, const void *buffer, size_t size, off_t offset) {
-    return offset >= 0 ? SIMULATED(writev, descriptor, PART(buffer, size), 1, offset)
-                       : hafti_posix_result(-EINVAL);
-}
-
 static int check_parts(const struct iovec *parts, int count) {
     if (count < 0 || count > IOV_MAX)
         return -EINVAL;
     return parts != NULL || count == 0 ? 0 : -EFAULT;
 }
-static ssize_t simulated_preadv2(int descriptor, const struct iovec *parts, int count, off_t offset,
-                                 int flags) {
-    (void)flags;
-    int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
-    return code == 0 ? SIMULATED(readv, descriptor, parts, (size_t)count, offset)
-                     : hafti_posix_result(code);
-}
-static ssize_t simulated_pwritev2(int descriptor, const struct iovec *parts, int count,
-                                  off_t offset, int flags) {
-    (void)flags;
-    int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
-    return code == 0 ? SIMULATED(writev, descriptor, parts, (size_t)count, offset)
-                     : hafti_posix_result(code);
-}
-static ssize_t simulated_readv(int descriptor, const struct iovec *parts, int count) {
-    return simulated_preadv2(descriptor, parts, count, -1, 0);
-}
-static ssize_t simulated_writev(int descriptor, const struct iovec *parts, int count) {
-    return simulated_pwritev2(descriptor, parts, count, -1, 0);
-}
-static ssize_t simulated_preadv(int descriptor, const struct iovec *parts, int count,
-                                off_t offset) {
-    return offset >= 0 ? simulated_preadv2(descriptor, parts, count, offset, 0)
-                       : hafti_posix_result(-EINVAL);
-}
-static ssize_t simulated_pwritev(int descriptor, const struct iovec *parts, int count,
-                                 off_t offset) {
-    return offset >= 0 ? simulated_pwritev2(descriptor, parts, count, offset, 0)
-                       : hafti_posix_result(-EINVAL);
-}
+
+/* The functions of one direction, all by one call: on bytes (which are constant, or not), and on
+   parts. */
+#define OF_A_DIRECTION(call, on_bytes, bytes_t)                                                    \
+    static ssize_t simulated_##on_bytes(int descriptor, bytes_t *buffer, size_t size) {            \
+        return SIMULATED(call, descriptor, PART(buffer, size), 1, -1);                             \
+    }                                                                                              \
+    static ssize_t simulated_p##on_bytes(int descriptor, bytes_t *buffer, size_t size,             \
+                                         off_t offset) {                                           \
+        return offset >= 0 ? SIMULATED(call, descriptor, PART(buffer, size), 1, offset)            \
+                           : hafti_posix_result(-EINVAL);                                          \
+    }                                                                                              \
+    static ssize_t simulated_p##call##2(int descriptor, const struct iovec *parts, int count,      \
+                                        off_t offset, int flags) {                                 \
+        (void)flags;                                                                               \
+        int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;                             \
+        return code == 0 ? SIMULATED(call, descriptor, parts, (size_t)count, offset)               \
+                         : hafti_posix_result(code);                                               \
+    }                                                                                              \
+    static ssize_t simulated_##call(int descriptor, const struct iovec *parts, int count) {        \
+        return simulated_p##call##2(descriptor, parts, count, -1, 0);                              \
+    }                                                                                              \
+    static ssize_t simulated_p##call(int descriptor, const struct iovec *parts, int count,         \
+                                     off_t offset) {                                               \
+        return offset >= 0 ? simulated_p##call##2(descriptor, parts, count, offset, 0)             \
+                           : hafti_posix_result(-EINVAL);                                          \
+    }
+OF_A_DIRECTION(readv, read, void)
+OF_A_DIRECTION(writev, write, const void)
 
 /* ---- Messages ---- */
 

@@ -36,34 +36,25 @@ static struct msghdr *message_of(const hafti_posix_transfer_t *t, struct msghdr 
     return message;
 }
 
+/* One of two calls of the system that has the descriptor, by the direction: the result, or a
+   negative error number. */
+#define EITHER(t, out, in, ...)                                                                    \
+    ((t)->outward                                                                                  \
+         ? HAFT_POSIX_RESULT(SYSTEM_OF((t)->descriptor, out)((t)->descriptor, __VA_ARGS__))        \
+         : HAFT_POSIX_RESULT(SYSTEM_OF((t)->descriptor, in)((t)->descriptor, __VA_ARGS__)))
+
 static ssize_t try_socket(const hafti_posix_transfer_t *t) {
+    int flags = t->flags | MSG_DONTWAIT;
     if (t->message == NULL && t->count == 1)
-        return t->outward
-                   ? HAFT_POSIX_RESULT(
-                         SYSTEM_OF(t->descriptor, send)(t->descriptor, t->parts->iov_base,
-                                                        t->parts->iov_len, t->flags | MSG_DONTWAIT))
-                   : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor,
-                                                 recv)(t->descriptor, t->parts->iov_base,
-                                                       t->parts->iov_len, t->flags | MSG_DONTWAIT));
+        return EITHER(t, send, recv, t->parts->iov_base, t->parts->iov_len, flags);
     struct msghdr plain = {0}, *message = message_of(t, &plain);
-    return t->outward
-               ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, sendmsg)(t->descriptor, message,
-                                                                     t->flags | MSG_DONTWAIT))
-               : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, recvmsg)(t->descriptor, message,
-                                                                     t->flags | MSG_DONTWAIT));
+    return EITHER(t, sendmsg, recvmsg, message, flags);
 }
 
 static ssize_t transfer_plainly(const hafti_posix_transfer_t *t) {
     int count = (int)t->count;
-    if (t->offset >= 0)
-        return t->outward
-                   ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev)(t->descriptor, t->parts,
-                                                                         count, t->offset))
-                   : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, preadv)(t->descriptor, t->parts,
-                                                                        count, t->offset));
-    return t->outward
-               ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, writev)(t->descriptor, t->parts, count))
-               : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, readv)(t->descriptor, t->parts, count));
+    return t->offset >= 0 ? EITHER(t, pwritev, preadv, t->parts, count, t->offset)
+                          : EITHER(t, writev, readv, t->parts, count);
 }
 
 typedef struct in_pool {
@@ -147,10 +138,7 @@ static __attribute__((noinline)) ssize_t try_other(const hafti_posix_transfer_t 
     if (t->outward && (SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
         nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
-    ssize_t done = t->outward ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev2)(
-                                    t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
-                              : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, preadv2)(
-                                    t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
+    ssize_t done = EITHER(t, pwritev2, preadv2, t->parts, (int)t->count, t->offset, RWF_NOWAIT);
     if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && !hafti_io_is_missing((int)done)))
         return done;
     if (nature_of(t->descriptor) == FILE_ON_DISK)
