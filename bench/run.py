@@ -105,7 +105,7 @@ PUBLIC_SET = {
 }
 OCAML_PROGRAMS = "public_set"
 
-# Of programs: the processor time of one peer's, over another's, is at most a limit.
+# Promises of programs: the processor time of one peer's, over another's, is at most a limit.
 ProgramTarget = collections.namedtuple("ProgramTarget", "what program peer baseline limit")
 PROGRAM_TARGETS = [
     ProgramTarget(f"{what} / Boost.Context", name, peer, "Boost.Context", limit)
@@ -144,8 +144,8 @@ PROGRAM_TARGETS = [
     for name in ("nqueens", "tree_explore", "triples")
 ]
 
-# What the project promises: one loop's time, over another's in the same series, is at most a limit.
-# Of several loops: the mean of the ratios. Without a baseline: its least time in nanoseconds. Without
+# The project's promises: one loop's time, over another's in the same series, is at most a limit.
+# Several loops stand for the mean of their ratios. Without a baseline: its least time in nanoseconds. Without
 # a limit: stated for comparison.
 Target = collections.namedtuple("Target", "what loop baseline limit")
 TABLE1 = ["exnval", "exnraise", "extcall", "callback", "ack", "fib", "motzkin", "sudan", "tak"]
@@ -989,7 +989,10 @@ def compile_table(entries):
 
 def later(results):
     """What was measured again, and when."""
-    return "".join(f"; {name} {date}" for name, date in results.get("dates", {}).items())
+    names = {}
+    for name, date in results.get("dates", {}).items():
+        names.setdefault(date, []).append(name)
+    return "".join(f"; {', '.join(names[date])}: {date}" for date in names)
 
 
 def report(results):
@@ -1262,15 +1265,18 @@ def part_of(results, name):
 
 
 def merged(before, results, measured):
-    """The results of before, but those of what was measured now."""
+    """The results of before, but those of what was measured now, whose dates name the machine if it is another one."""
     series = {**before["series"], **results["series"]}
     rows = [row for row in before["promised"] if row["of"] not in measured] + results["promised"]
     failures = [name for name in before["failures"] if name not in measured]
-    dates = {**before.get("dates", {}), **{name: results["date"] for name in measured}}
+    machine = before["machine"]
+    date = results["date"] + ("" if results["machine"] == machine else f" on {results['machine']}")
+    dates = {**before.get("dates", {}), **{name: date for name in measured}}
     return {
         **before,
         **results,
         "date": before["date"],
+        "machine": machine,
         "dates": dates,
         "failures": failures + results["failures"],
         "series": {name: series[name] for name in EVERYTHING if name in series},

@@ -11,7 +11,7 @@
  *                   |                                   |   read of it: these know only what the
  *                   |                                   |   kernel still has
  *
- * What has arrived waits in a queue for the next such call, and is closed or given back with the
+ * An arrival waits in a queue for the next such call, and is closed or given back with the
  * descriptor. Bytes arrive in blocks of memory that the kernel has been provided with: it chooses
  * one when something comes. A block that has arrived is the library's as any other that is lent,
  * and another takes its slot. Few bytes that no task waits for are copied, and the block stays: so

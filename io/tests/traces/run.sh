@@ -33,7 +33,7 @@ for backend in epoll ''; do
   trace 2 'a sender' 'a receiver' 'hear all'
 done
 
-# What operations returned, and what tasks have waited for, as stacks.
+# The results of operations, and the waits of tasks, as stacks.
 trace 1 'read done' 'write done'
 grep -q '^  read  *1; 1 bytes$' stats
 $tool flame trace >stacks
@@ -87,7 +87,7 @@ if command -v readelf >/dev/null && readelf -n "$program" | grep -q 'Provider: h
   fi
 fi
 
-# What a program has done until it was killed is there.
+# The trace of a killed program has all that it did.
 HAFT_IO_TRACE=killed sh -c 'kill -9 $$' 2>/dev/null || true
 [ ! -e killed ]
 HAFT_IO_TRACE=killed "$program" 1 endless &
