@@ -597,7 +597,7 @@ static inline haft_reply_t reply_to(const hafti_io_runner_t *runner) {
 
 /* Before the task is resumed. */
 static inline void begin_turn(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
-                              const bool shared) {
+                              const bool shared, const bool owns) {
     hafti_io_set_state(runner->task, HAFTI_IO_RUNNING);
     set_running(worker, runner);
     /* A thread that walks stacks has seen that the task runs, or is seen here: dump.c has the
@@ -605,7 +605,8 @@ static inline void begin_turn(hafti_io_worker_t *worker, hafti_io_runner_t *runn
     if (shared && HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
         hafti_io_await_look(worker->crew);
     worker->operations = worker->turn_begins;
-    *worker->error = runner->saved_errno;
+    if (!owns || !runner->owns) /* whose errno nobody else changes */
+        *worker->error = runner->saved_errno;
     runner->yielded = false;
 }
 
@@ -645,7 +646,7 @@ static inline __attribute__((always_inline)) bool run(hafti_io_worker_t *worker,
         runner->saved_errno = *worker->error;
     }
     haft_reply_t reply = reply_to(runner);
-    begin_turn(worker, runner, shared);
+    begin_turn(worker, runner, shared, owns);
     if (traced)
         tell_run(worker, task);
     haft_fiber_t *fiber = runner->fiber;
@@ -960,7 +961,8 @@ static inline hafti_io_runner_t *next_by_yield(const hafti_io_worker_t *worker) 
 }
 
 /* Does what the loop does between two tasks. */
-static inline void take_turns(hafti_io_worker_t *worker, hafti_io_runner_t *next) {
+static inline __attribute__((always_inline)) void
+take_turns(hafti_io_worker_t *worker, hafti_io_runner_t *next, const bool owns) {
     hafti_io_runner_t *runner = worker->running;
     haft_io_task_t *task = runner->task, *next_task = next->task;
     note_yield(worker, runner);
@@ -969,7 +971,9 @@ static inline void take_turns(hafti_io_worker_t *worker, hafti_io_runner_t *next
     hafti_io_unlink(&next_task->queued);
     HAFTI_IO_CHECK(next, worker, next_task);
     HAFTI_IO_COUNT(worker->resumed);
-    begin_turn(worker, next, worker->shared);
+    if (owns)
+        hafti_io_stand_on(worker, next->owns ? own_thread_of(next) : worker->home);
+    begin_turn(worker, next, worker->shared, owns);
 }
 
 /* There is no other task that could run. */
@@ -1009,9 +1013,7 @@ static inline __attribute__((always_inline)) int yield_on(hafti_io_worker_t *wor
     haft_reply_t reply = HAFT_REPLY(haft_io_yield, 0);
     if (HAFTI_IO_UNLIKELY(next == NULL || !haft_claim_next(&worker->turn, next->fiber, reply)))
         return yield_by_loop();
-    if (owns) /* first: until the pointer is written, no thread-local is read */
-        hafti_io_stand_on(worker, next->owns ? own_thread_of(next) : worker->home);
-    take_turns(worker, next);
+    take_turns(worker, next, owns);
     return HAFT_HAND_OVER(&worker->turn, haft_io_yield, next->fiber, reply);
 }
 
