@@ -50,7 +50,7 @@ static inline void hafti_io_set_running(hafti_io_worker_t *worker, hafti_io_runn
 
 /* Before the task is resumed. */
 static inline void hafti_io_begin_turn(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
-                                       const bool shared) {
+                                       const bool shared, const bool owns) {
     hafti_io_set_state(runner->task, HAFTI_IO_RUNNING);
     hafti_io_set_running(worker, runner);
     /* A thread that walks stacks has seen that the task runs, or is seen here: dump.c has the
@@ -58,7 +58,8 @@ static inline void hafti_io_begin_turn(hafti_io_worker_t *worker, hafti_io_runne
     if (shared && HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
         hafti_io_await_look(worker->crew);
     worker->operations = worker->turn_begins;
-    *worker->error = runner->saved_errno;
+    if (!owns || !runner->owns) /* whose errno nobody else changes */
+        *worker->error = runner->saved_errno;
     runner->yielded = false;
 }
 

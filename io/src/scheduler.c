@@ -135,7 +135,7 @@ static inline __attribute__((always_inline)) bool run(hafti_io_worker_t *worker,
         runner->saved_errno = *worker->error;
     }
     haft_reply_t reply = reply_to(runner);
-    hafti_io_begin_turn(worker, runner, shared);
+    hafti_io_begin_turn(worker, runner, shared, owns);
     if (traced)
         hafti_io_tell_run(worker, task);
     haft_fiber_t *fiber = runner->fiber;

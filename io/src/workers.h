@@ -189,7 +189,7 @@ struct hafti_io_worker {
     haft_turn_t turn; /* of the loop */
     hafti_io_runner_t
         *running;        /* NULL: between tasks; read by the watchdog, also in a signal handler */
-    int *error;          /* the thread's errno */
+    int *error;          /* errno: of the thread, or of the storage on which the code stands */
     size_t waiting;      /* tasks that wait for the back end */
     unsigned rounds;     /* of the loop: polls, done or not; any thread reads */
     unsigned lent_count; /* of `lent` */

@@ -27,7 +27,8 @@ static inline hafti_io_runner_t *next_by_yield(const hafti_io_worker_t *worker) 
 }
 
 /* Does what the loop does between two tasks. */
-static inline void take_turns(hafti_io_worker_t *worker, hafti_io_runner_t *next) {
+static inline __attribute__((always_inline)) void
+take_turns(hafti_io_worker_t *worker, hafti_io_runner_t *next, const bool owns) {
     hafti_io_runner_t *runner = worker->running;
     haft_io_task_t *task = runner->task, *next_task = next->task;
     hafti_io_note_yield(worker, runner);
@@ -36,7 +37,9 @@ static inline void take_turns(hafti_io_worker_t *worker, hafti_io_runner_t *next
     hafti_io_unlink(&next_task->queued);
     HAFTI_IO_CHECK(next, worker, next_task);
     HAFTI_IO_COUNT(worker->resumed);
-    hafti_io_begin_turn(worker, next, worker->shared);
+    if (owns)
+        hafti_io_stand_on(worker, next->owns ? hafti_io_own_thread_of(next) : worker->home);
+    hafti_io_begin_turn(worker, next, worker->shared, owns);
 }
 
 /* There is no other task that could run. */
@@ -76,9 +79,7 @@ static inline __attribute__((always_inline)) int yield_on(hafti_io_worker_t *wor
     haft_reply_t reply = HAFT_REPLY(haft_io_yield, 0);
     if (HAFTI_IO_UNLIKELY(next == NULL || !haft_claim_next(&worker->turn, next->fiber, reply)))
         return yield_by_loop();
-    if (owns) /* first: until the pointer is written, no thread-local is read */
-        hafti_io_stand_on(worker, next->owns ? hafti_io_own_thread_of(next) : worker->home);
-    take_turns(worker, next);
+    take_turns(worker, next, owns);
     return HAFT_HAND_OVER(&worker->turn, haft_io_yield, next->fiber, reply);
 }
 
