@@ -3,6 +3,7 @@
 #include "../check.h"
 #include "unaware.h"
 
+#include <haft/observe.h>
 #include <haft/segments.h>
 
 #include <pthread.h>
@@ -81,6 +82,23 @@ static void *asks_at_depths(void *argument) {
     for (long depth = 0; depth < 200; depth++)
         sum += at_depth(depth, perform_ask, 1);
     return (void *)sum;
+}
+
+static int performs_told;
+static void count_performs(const haft_observed_t *what) {
+    performs_told += what->kind == HAFT_OBSERVED_PERFORM && what->effect == HAFT_ID(ask);
+}
+static void *answer_inside(void *unused) {
+    (void)unused;
+    return (void *)run_segmented(asks, NULL);
+}
+static void an_observer_is_told_of_switches_between_segmented_fibers(void) {
+    haft_fiber_t *fiber = segmented(answer_inside, NULL);
+    haft_observe(count_performs);
+    CHECK_EQUAL(answer_all(fiber), 60);
+    haft_observe(NULL);
+    CHECK_EQUAL(performs_told, 3);
+    haft_fiber_drop(fiber);
 }
 
 static void effects_are_performed_from_any_segment(void) {
@@ -729,6 +747,7 @@ static void threads_use_segments_at_once(void) {
 
 int main(void) {
     RUN(effects_are_performed_from_any_segment);
+    RUN(an_observer_is_told_of_switches_between_segmented_fibers);
     RUN(a_suspended_fiber_takes_little_memory);
     RUN(untyped_performs_and_yields_work);
     RUN(large_payloads_and_results_travel);
