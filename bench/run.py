@@ -7,6 +7,7 @@
                                             results.json: nothing else writes figures into a page
     bench/run.py --check                    whether the pages are what results.json makes
     bench/run.py --only micro --only depth  some of them, put in place of what results.json had
+    bench/run.py --program skynet           some of the programs
     bench/run.py --large                    the programs at the sizes of the public set, and
                                             a batch of a million fibers (13 GB)
     bench/run.py --quick                    every program once at its small size, results checked;
@@ -583,9 +584,11 @@ def check(path, size, output):
         raise Failure(f"{path} {size.argument}: printed {output.strip()}, expected {size.expected}")
 
 
-def run_programs(build, repeats, large):
+def run_programs(build, repeats, large, wanted):
     results = {}
     for a_program in PROGRAMS:
+        if wanted and a_program.name not in wanted:
+            continue
         size = a_program.large if large else a_program.usual
         binaries = executables(build, a_program)
         rows = {label: {"seconds": [], "resident": 0} for label, _ in binaries}
@@ -1210,7 +1213,9 @@ def measure(arguments, wanted):
         print(f"  {name}", file=sys.stderr)
         try:
             if name == "programs":
-                results[name] = run_programs(build, arguments.repeats, arguments.large)
+                results[name] = run_programs(
+                    build, arguments.repeats, arguments.large, arguments.program
+                )
             elif name == "memory":
                 results[name] = run_memory(build, quick=False)
             elif name == "waiting":
@@ -1264,6 +1269,11 @@ def part_of(results, name):
     return part
 
 
+def in_order(programs):
+    """In the order of PROGRAMS."""
+    return {a_program.name: programs[a_program.name] for a_program in PROGRAMS if a_program.name in programs}
+
+
 def merged(before, results, measured):
     """The results of before, but those of what was measured now, whose dates name the machine if it is another one."""
     series = {**before["series"], **results["series"]}
@@ -1292,6 +1302,12 @@ def main():
     )
     parser.add_argument("--build", type=pathlib.Path, default=built, help="folder of the binaries")
     parser.add_argument("--only", action="append", choices=EVERYTHING)
+    parser.add_argument(
+        "--program",
+        action="append",
+        choices=[a_program.name for a_program in PROGRAMS],
+        help="of the programs these; the others stay as they were",
+    )
     parser.add_argument("--pages", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--quick", action="store_true")
@@ -1315,8 +1331,14 @@ def main():
         return quick(arguments.build)
 
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    results = summarise(measure(arguments, arguments.only or EVERYTHING))
     stored = arguments.output / "results.json"
+    if arguments.program:
+        arguments.only = ["programs"]
+    results = measure(arguments, arguments.only or EVERYTHING)
+    if arguments.program and stored.exists():
+        older = json.loads(stored.read_text(encoding="utf-8")).get("programs", {})
+        results["programs"] = in_order({**older, **results["programs"]})
+    results = summarise(results)
     if arguments.only and stored.exists():
         before = json.loads(stored.read_text(encoding="utf-8"))
         results = merged(before, results, arguments.only)
