@@ -135,30 +135,64 @@ static bool nothing_to_run(const step_t *step, uintptr_t pc) {
     return find_landing(step, pc, &landing) && (landing.pad == 0 || resumes_at_once(landing.pad));
 }
 
-/* Whether the entry of the table of types that belongs to `filter` is the one of catch (...), or
-   is not known. */
-static bool catches_all(const landing_t *landing, uint64_t filter) {
+enum { MOST_ACTIONS = 64 };
+
+/* The entry of the table of types that belongs to `filter`: 0, of catch (...). False: it is not
+   known. */
+static bool type_of(const landing_t *landing, uint64_t filter, uintptr_t *type) {
     unsigned format = landing->type_encoding & ENCODED_FORMAT;
     bool wide = format == ENCODED_ABSOLUTE || format == ENCODED_DATA8 || format == ENCODED_SIGNED8;
     if (!wide && format != ENCODED_DATA4 && format != ENCODED_SIGNED4)
-        return true;
-    size_t size = wide ? sizeof(uint64_t) : sizeof(uint32_t);
-    uint64_t type = 0;
-    memcpy(&type, landing->types_end - filter * size, size);
-    return type == 0;
+        return false;
+    bytes_t at = landing->types_end - filter * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
+    return read_encoded(&at, landing->type_encoding, type);
+}
+static bool catches_all(const landing_t *landing, uint64_t filter) {
+    uintptr_t type;
+    return !type_of(landing, filter, &type) || type == 0;
+}
+
+/* From haft_know_copied_frames; NULL: it has not been called. */
+static const haft_copied_frames_t *copied_frames;
+
+void haft_know_copied_frames(const haft_copied_frames_t *of) {
+    __atomic_store_n(&copied_frames, of, __ATOMIC_RELEASE);
+}
+static const haft_copied_frames_t *known_frames(void) {
+    return __atomic_load_n(&copied_frames, __ATOMIC_ACQUIRE);
+}
+
+/* Whether the call is one around which the function catches exceptions of that type. */
+static bool catches_type(const step_t *step, uintptr_t pc, const void *type) {
+    landing_t landing;
+    if (step->exceptions == NULL || step->is_other || !find_landing(step, pc, &landing) ||
+        landing.action == NULL || landing.type_encoding == ENCODED_NOTHING)
+        return false;
+    bytes_t at = landing.action;
+    for (int i = 0; i < MOST_ACTIONS; i++) {
+        int64_t filter = read_signed(&at);
+        uintptr_t caught;
+        if (filter > 0 && type_of(&landing, (uint64_t)filter, &caught) && caught == (uintptr_t)type)
+            return true;
+        bytes_t place = at;
+        int64_t next = read_signed(&at);
+        if (next == 0)
+            return false;
+        at = place + next;
+    }
+    return false;
 }
 
 /* Whether an exception that comes out of the call enters the function only to be caught by its
    type, as a `catch (const std::exception &)` does: then an unwinding has nothing to run there.
    In the other language: it is caught, or ends the process. */
 static bool catches_types_only(const step_t *step, uintptr_t pc) {
-    enum { MOST = 64 };
     landing_t landing;
     if (step->exceptions == NULL || !find_landing(step, pc, &landing) || landing.action == NULL ||
         (landing.type_encoding == ENCODED_NOTHING && !step->is_other))
         return false;
     bytes_t at = landing.action;
-    for (int i = 0; i < MOST; i++) {
+    for (int i = 0; i < MOST_ACTIONS; i++) {
         int64_t filter = read_signed(&at);
         if (filter == 0 ||
             (!step->is_other && (filter < 0 || catches_all(&landing, (uint64_t)filter))))
@@ -416,7 +450,18 @@ static haft_cleanups_t cleanups_at(const step_t *step, uintptr_t pc, bool is_swi
                   : nothing_to_run(step, pc) || catches_types_only(step, pc))
         return HAFT_CLEANUPS_NONE;
     haft_cleanups_t known = judge(step->start, is_switch);
-    return known == HAFT_CLEANUPS_SOME && is_switch ? HAFT_CLEANUPS_AT_SWITCH : known;
+    if (known != HAFT_CLEANUPS_SOME)
+        return known;
+    if (is_switch)
+        return HAFT_CLEANUPS_AT_SWITCH;
+    const haft_copied_frames_t *of = known_frames();
+    return of != NULL && catches_type(step, pc, of->caught) ? HAFT_CLEANUPS_COPIED : known;
+}
+
+/* The function that has resumed the fiber, if its cleanups may be copied; otherwise 0. */
+static uintptr_t resumer_of(const haft_fiber_t *resumed) {
+    const haft_copied_frames_t *of = known_frames();
+    return of != NULL && resumed != NULL ? (uintptr_t)of->resumer_of(resumed) : 0;
 }
 
 void haft_cleanups_learn(uintptr_t pc) {
@@ -429,16 +474,22 @@ void haft_cleanups_learn(uintptr_t pc) {
     remember(pc, &object, &function, &step, false);
 }
 
-haft_cleanups_t haft_cleanups_from(haft_frame_t *frame, bool is_switch, haft_judge_t *judge) {
+haft_cleanups_t haft_cleanups_from(haft_frame_t *frame, bool is_switch, const haft_fiber_t *resumed,
+                                   haft_judge_t *judge) {
     if (_Unwind_Find_FDE == NULL)
         return HAFT_CLEANUPS_UNKNOWN;
     object_t object = {0, 0, 0};
     haft_cleanups_t all = HAFT_CLEANUPS_NONE;
+    uintptr_t resumer = resumer_of(resumed);
     for (; !haft_in_first_frame(frame->pc); is_switch = false) {
         step_t step;
         if (!step_from(frame->pc, !is_switch, &object, &step))
             return HAFT_CLEANUPS_UNKNOWN;
         haft_cleanups_t here = cleanups_at(&step, frame->pc, is_switch, judge);
+        if (step.start == resumer) { /* the first of its frames: here it resumes */
+            here = HAFT_CLEANUPS_COPIED;
+            resumer = 0;
+        }
         if (here > all)
             all = here;
         if (here > HAFT_CLEANUPS_COPIED)

@@ -217,10 +217,12 @@ static haft_frame_t frame_of(const hafti_context_t *context) {
 static seen_t look_at(haft_fiber_t *fiber, haft_judge_t *judge, bool all) {
     seen_t seen = {HAFT_CLEANUPS_NONE, 0, false};
     const hafti_context_t *context = &fiber->context;
+    const haft_fiber_t *resumed = NULL;
     for (part_t part = first_standing(fiber);; next_standing(&part)) {
         haft_frame_t frame = frame_of(context);
-        haft_cleanups_t here = part.fiber->cleanups || all ? haft_cleanups_from(&frame, true, judge)
-                                                           : HAFT_CLEANUPS_NONE;
+        haft_cleanups_t here = part.fiber->cleanups || all
+                                   ? haft_cleanups_from(&frame, true, resumed, judge)
+                                   : HAFT_CLEANUPS_NONE;
         if (here == HAFT_CLEANUPS_UNKNOWN && !part.fiber->cleanups)
             here = HAFT_CLEANUPS_NONE;
         if (here == HAFT_CLEANUPS_AT_SWITCH && context == &fiber->context)
@@ -230,6 +232,7 @@ static seen_t look_at(haft_fiber_t *fiber, haft_judge_t *judge, bool all) {
         if (part.fiber == fiber)
             return seen;
         context = &part.fiber->resumer;
+        resumed = part.fiber;
     }
 }
 
@@ -333,7 +336,7 @@ typedef struct question {
 static void *answer(void *argument) {
     question_t *question = argument;
     haft_frame_t frame = HAFT_CALLERS_FRAME();
-    haft_cleanups_t cleanups = haft_cleanups_from(&frame, false, question->judge);
+    haft_cleanups_t cleanups = haft_cleanups_from(&frame, false, NULL, question->judge);
     question->seen = (seen_t){cleanups, frame.pc, false};
     haft_tools_unwinding();
     (void)haft_cross(hafti_thread(), question->fiber, HAFT_OUT_OF, (hafti_words_t){NULL, 0, false});

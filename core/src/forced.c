@@ -8,11 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The last byte of the class is for an unwinding that a catch-all has caught. It shows whether
-   another unwinding has begun since, one that leaves the block, which lets go of the first. */
-enum { CLASS_SIZE = 8, LAST = CLASS_SIZE - 1 };
-static const char unwinding_class[CLASS_SIZE] = {'H', 'A', 'F', 'T', 'U', 'N', 'W', 'D'};
-static const char class_of_left = 'L';
+/*
+ * The class of an unwinding: a name, and what has no other room in its record. `before` exceptions
+ * were in flight when it began, and `counted` are in flight with it, as of the frame that it has
+ * come to last: libstdc++ counts it once more for each catch-all that rethrows it. `left` is set in
+ * one that a catch-all has caught, when another unwinding begins, which leaves the block.
+ */
+typedef struct unwinding_class {
+    char name[4];
+    uint8_t left, before;
+    uint16_t counted;
+} unwinding_class_t;
+_Static_assert(sizeof(unwinding_class_t) == sizeof(_Unwind_Exception_Class),
+               "the unwinder's record has room for it");
+static const char name[sizeof((unwinding_class_t *)0)->name] = {'H', 'A', 'F', 'T'};
+
+static unwinding_class_t class_of(const struct _Unwind_Exception *unwinding) {
+    unwinding_class_t class;
+    memcpy(&class, &unwinding->exception_class, sizeof class);
+    return class;
+}
+static void set_class(struct _Unwind_Exception *unwinding, unwinding_class_t class) {
+    memcpy(&unwinding->exception_class, &class, sizeof class);
+}
 
 /* ---- What the runtime of C++ knows of it ---- */
 
@@ -26,33 +44,49 @@ static terminate_t *terminate_before;
 static struct _Unwind_Exception *unwinding_caught(void) {
     char *caught = hafti_thread()->globals->caught;
     for (size_t before = 80; caught != NULL && before <= 96; before += 16)
-        if (memcmp(caught + before, unwinding_class, LAST) == 0)
+        if (memcmp(caught + before, name, sizeof name) == 0)
             return (struct _Unwind_Exception *)(void *)(caught + before);
     return NULL;
-}
-
-static void stop_counting(void) {
-    hafti_thread_t *thread = hafti_thread();
-    if (thread->globals != &haft_no_exceptions)
-        thread->globals->uncaught--;
-}
-
-bool haft_unwinding_was_left(struct _Unwind_Exception *exception) {
-    char *last = (char *)&exception->exception_class + LAST;
-    stop_counting();
-    if (*last != class_of_left)
-        return false;
-    *last = unwinding_class[LAST];
-    return true;
 }
 
 /* Whether an unwinding has started on this thread and has not landed. Code that gcc makes
    terminates in the middle of it, and has caught nothing. */
 static __thread __attribute__((tls_model("initial-exec"))) bool on_its_way;
 
-void haft_unwinding_goes_on(bool goes_on) {
-    on_its_way = goes_on;
+/* The exceptions of C++ on this thread; NULL: there is no C++. */
+static hafti_exceptions_t *exceptions_here(void) {
+    hafti_exceptions_t *exceptions = hafti_thread()->globals;
+    return exceptions == &haft_no_exceptions ? NULL : exceptions;
 }
+
+void haft_unwinding_goes_on(struct _Unwind_Exception *unwinding) {
+    unwinding_class_t class = class_of(unwinding);
+    const hafti_exceptions_t *exceptions = exceptions_here();
+    on_its_way = true;
+    class.counted = exceptions != NULL ? (uint16_t)exceptions->uncaught : 0;
+    set_class(unwinding, class);
+}
+void haft_unwinding_landed(void) {
+    on_its_way = false;
+}
+
+haft_let_go_t haft_unwinding_let_go(struct _Unwind_Exception *unwinding) {
+    unwinding_class_t class = class_of(unwinding);
+    hafti_exceptions_t *exceptions = exceptions_here();
+    if (exceptions == NULL)
+        return class.left ? HAFT_LEFT : HAFT_SWALLOWED;
+    if (class.left) {
+        exceptions->uncaught--;
+        class.left = false;
+        set_class(unwinding, class);
+        return HAFT_LEFT;
+    }
+    exceptions->caught = NULL; /* libc++abi does so when this has returned, which it may not */
+    exceptions->uncaught -= (unsigned)(class.counted - class.before);
+    on_its_way = exceptions->uncaught == 0;
+    return on_its_way ? HAFT_SWALLOWED : HAFT_REPLACED;
+}
+
 static bool unwinding_here(void) {
     const hafti_exceptions_t *now = hafti_thread()->globals;
     return on_its_way && now->caught == NULL && now->uncaught != 0;
@@ -77,27 +111,35 @@ static void watch_terminate(void) {
         terminate_before = cxx_set_terminate(terminated);
 }
 
-/* std::uncaught_exceptions() is to see it, so that guards that commit or roll back at the end of a
-   scope roll back. */
-static void unwinding_starts(void) {
+/* Returns how many exceptions were in flight before, without the unwinding that is left, if any. */
+static unsigned unwinding_starts(const struct _Unwind_Exception *left) {
     static pthread_once_t watched = PTHREAD_ONCE_INIT;
-    hafti_thread_t *thread = hafti_thread();
-    if (thread->globals == &haft_no_exceptions)
-        return;
-    thread->globals->uncaught++;
+    hafti_exceptions_t *exceptions = exceptions_here();
+    if (exceptions == NULL)
+        return 0;
     pthread_once(&watched, watch_terminate);
+    unsigned before = exceptions->uncaught++;
+    if (left != NULL)
+        before -= (unsigned)(class_of(left).counted - class_of(left).before);
+    return before;
 }
 
-void haft_force_unwinding(void *record, _Unwind_Exception_Cleanup_Fn swallowed,
-                          _Unwind_Stop_Fn stop, void *argument) {
-    struct _Unwind_Exception *exception = record;
-    struct _Unwind_Exception *left = unwinding_caught(); /* perhaps the same record */
-    memset(exception, 0, sizeof *exception);
-    memcpy(&exception->exception_class, unwinding_class, sizeof exception->exception_class);
-    exception->exception_cleanup = swallowed;
-    if (left != NULL)
-        ((char *)&left->exception_class)[LAST] = class_of_left;
+void haft_force_unwinding(void *record, _Unwind_Exception_Cleanup_Fn let_go, _Unwind_Stop_Fn stop,
+                          void *argument) {
+    struct _Unwind_Exception *unwinding = record;
+    struct _Unwind_Exception *left = unwinding_caught();
+    unwinding_class_t class = {.before = (uint8_t)unwinding_starts(left)};
+    memcpy(class.name, name, sizeof name);
+    if (left == unwinding) {
+        class.left = true;
+    } else if (left != NULL) {
+        unwinding_class_t other = class_of(left);
+        other.left = true;
+        set_class(left, other);
+    }
+    memset(unwinding, 0, sizeof *unwinding);
+    set_class(unwinding, class);
+    unwinding->exception_cleanup = let_go;
     haft_tools_unwinding();
-    unwinding_starts();
-    _Unwind_ForcedUnwind(exception, stop, argument);
+    _Unwind_ForcedUnwind(unwinding, stop, argument);
 }

@@ -23,13 +23,6 @@ static __attribute__((noreturn)) void stopped(const char *how) {
               haft_fiber_label(fiber), how);
 }
 
-static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
-    (void)reason;
-    if (haft_unwinding_was_left(exception))
-        return;
-    stopped("a catch-all on it did not rethrow. Write catch (...) so that it ends in throw");
-}
-
 /* The numbers are those of DWARF; the unwinder has found all that functions keep for callers. */
 static HAFT_UNINSTRUMENTED __attribute__((noreturn)) void return_in(struct _Unwind_Context *context,
                                                                     const haft_return_t *returned) {
@@ -94,17 +87,17 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
                                 struct _Unwind_Context *context, void *argument) {
     (void)version, (void)exception_class, (void)argument;
     haft_landing_t *landing = landing_of(exception);
-    haft_unwinding_goes_on(true);
+    haft_unwinding_goes_on(exception);
     if (landing->fiber == NULL && landing->here &&
         haft_unwound_to(_Unwind_GetCFA(context), landing->sp)) {
         hafti_segments_set_limit(0); /* the unwinder has changed it ahead of the stack */
-        haft_unwinding_goes_on(false);
+        haft_unwinding_landed();
         if (landing->land == NULL)
             return_in(context, (const haft_return_t *)landing);
         landing->land(landing);
     }
     if (haft_in_first_frame(_Unwind_GetIP(context))) {
-        haft_unwinding_goes_on(false);
+        haft_unwinding_landed();
         haft_leave(haft_fiber_here(), &haft_special_landed, landing);
     }
     if (actions & _UA_END_OF_STACK)
@@ -112,11 +105,20 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
     return _URC_NO_REASON;
 }
 
+static void let_go(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception);
+
 static void unwind_to(void *argument) {
     haft_landing_t *landing = argument;
     landing->here = haft_on_this_fiber(landing->sp);
-    haft_force_unwinding(landing->unwinding, swallowed, stop, NULL);
+    haft_force_unwinding(landing->unwinding, let_go, stop, NULL);
     stopped("the unwinder failed");
+}
+
+/* A catch-all of C++ that does not rethrow does so all the same. */
+static void let_go(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
+    (void)reason;
+    if (haft_unwinding_let_go(exception) == HAFT_SWALLOWED)
+        haft_on_thread_stack(unwind_to, landing_of(exception));
 }
 
 bool haft_can_unwind_to(const haft_landing_t *landing) {

@@ -13,6 +13,9 @@
  *
  * The personality routine of the first frame catches a foreign exception that reaches it; the
  * exception is carried to the resumer and raised there again, as the same object.
+ *
+ * A catch (...) of C++ catches the unwinding, too. Where it ends without `throw;`, the unwinding
+ * begins again, from the end of the block on (go_on).
  */
 #include "forced.h"
 
@@ -20,20 +23,6 @@ _Static_assert(sizeof(struct _Unwind_Exception) <= sizeof((haft_fiber_t *)0)->un
                "the fiber's header has room for the unwinder's record");
 _Static_assert(offsetof(haft_fiber_t, unwinding) % _Alignof(struct _Unwind_Exception) == 0,
                "and it is aligned");
-
-/* A catch-all ended the unwinding: the runtime of C++ deletes the record that it holds. */
-static void swallowed(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
-    (void)reason;
-    if (haft_unwinding_was_left(exception))
-        return;
-    haft_fiber_t *fiber =
-        (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
-    haft_fail(
-        HAFT_ERROR_UNWINDING_STOPPED, hafti_awaited(fiber), fiber,
-        "%s is being unwound, and a catch-all on it did not rethrow. Write catch (...) so that "
-        "it ends in throw.",
-        haft_fiber_label(fiber));
-}
 
 static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t *target) {
     fiber->unwound_under = 0;
@@ -51,17 +40,24 @@ static __attribute__((noreturn)) void unwound(haft_fiber_t *fiber, haft_fiber_t 
 /* The target was around the fiber when its unwinding began, and still is unless a cleanup was
    suspended meanwhile and resumed by another parent: then the fiber's scope has a new serial. To
    look at every fiber would make the unwinding of many take quadratic time. */
-static void check_around(const haft_fiber_t *fiber, const haft_fiber_t *target) {
+static bool is_around(const haft_fiber_t *fiber, const haft_fiber_t *target) {
     const hafti_scope_t *scope = &fiber->scope;
     if (HAFTI_LIKELY(scope->serial == fiber->unwound_under))
-        return;
+        return true;
     while (scope != NULL && scope != &target->scope)
         scope = scope->outer;
-    if (scope == NULL)
+    return scope != NULL;
+}
+static void check_around(const haft_fiber_t *fiber, const haft_fiber_t *target) {
+    if (!is_around(fiber, target))
         haft_fail(HAFT_ERROR_NOT_AROUND, NULL, fiber,
                   "%s is being unwound on behalf of a fiber that is no longer around it: one of "
                   "its cleanups was suspended meanwhile, and resumed elsewhere.",
                   haft_fiber_label(fiber));
+}
+
+static haft_fiber_t *unwound_by(struct _Unwind_Exception *exception) {
+    return (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
 }
 
 static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
@@ -69,11 +65,10 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
                                 struct _Unwind_Exception *exception,
                                 struct _Unwind_Context *context, void *target) {
     (void)version, (void)exception_class;
-    haft_fiber_t *fiber =
-        (haft_fiber_t *)(void *)((char *)exception - offsetof(haft_fiber_t, unwinding));
-    haft_unwinding_goes_on(true);
+    haft_fiber_t *fiber = unwound_by(exception);
+    haft_unwinding_goes_on(exception);
     if (haft_in_first_frame(_Unwind_GetIP(context))) {
-        haft_unwinding_goes_on(false);
+        haft_unwinding_landed();
         check_around(fiber, target);
         unwound(fiber, target);
     }
@@ -86,12 +81,45 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
     return _URC_NO_REASON;
 }
 
+static void let_go(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception);
+
+static void unwind_towards(haft_fiber_t *fiber, void *target) {
+    haft_force_unwinding(fiber->unwinding, let_go, stop, target);
+    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, hafti_awaited(fiber), fiber,
+              "%s cannot be unwound: the unwinder failed.", haft_fiber_label(fiber));
+}
+
 static void unwind(void *target) {
     haft_fiber_t *fiber = haft_fiber_to_unwind();
     fiber->unwound_under = haft_scope_serial(hafti_thread(), &fiber->scope);
-    haft_force_unwinding(fiber->unwinding, swallowed, stop, target);
-    haft_fail(HAFT_ERROR_UNWINDING_STOPPED, hafti_awaited(fiber), fiber,
-              "%s cannot be unwound: the unwinder failed.", haft_fiber_label(fiber));
+    unwind_towards(fiber, target);
+}
+
+/* (The unwinder has the argument of `stop` there.) */
+static haft_fiber_t *target_of(const struct _Unwind_Exception *exception) {
+    return (haft_fiber_t *)(uintptr_t)exception->private_2;
+}
+
+static void go_on(void *exception) {
+    unwind_towards(unwound_by(exception), target_of(exception));
+}
+
+/* A catch-all of C++ lets go of the unwinding: the runtime deletes the record that it holds. */
+static void let_go(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
+    (void)reason;
+    haft_fiber_t *fiber = unwound_by(exception);
+    switch (haft_unwinding_let_go(exception)) {
+    case HAFT_SWALLOWED:
+        haft_on_thread_stack(go_on, exception);
+        break;
+    case HAFT_REPLACED: /* if that is caught on the way, the computation goes on */
+        if (is_around(fiber, target_of(exception)))
+            haft_forget_kept(target_of(exception));
+        fiber->unwound_under = 0;
+        break;
+    case HAFT_LEFT:
+        break;
+    }
 }
 
 void haft_unwind(haft_fiber_t *target, haft_frame_t frame) {

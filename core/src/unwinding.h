@@ -78,8 +78,9 @@ void *haft_handle_in_place(const haft_handler_t *handler, void *state, void *(*b
                            void *argument);
 
 /* Cleanups of the frames from `frame` to the fiber's first. `frame` is then the one at which the
-   walk has stopped. */
-haft_cleanups_t haft_cleanups_from(haft_frame_t *frame, bool is_switch, haft_judge_t *judge);
+   walk has stopped. `is_switch`: `frame` waits at one. Its stack has resumed `resumed`, or NULL. */
+haft_cleanups_t haft_cleanups_from(haft_frame_t *frame, bool is_switch, const haft_fiber_t *resumed,
+                                   haft_judge_t *judge);
 /* The frames that end in the switch at `pc` have nothing to run. */
 void haft_cleanups_learn(uintptr_t pc);
 

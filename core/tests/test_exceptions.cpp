@@ -272,19 +272,18 @@ void *swallow_everything(void *) {
     try {
         HAFT_PERFORM(ask, 1);
     } catch (...) {
+        order.push_back(1);
     }
+    order.push_back(2);
     return nullptr;
 }
-void swallow() {
+void a_catch_all_that_swallows_the_dropping_rethrows_where_it_ends() {
+    order.clear();
     haft_fiber_t *k = haft_fiber_new(swallow_everything, nullptr);
-    haft_fiber_set_name(k, "swallower");
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask));
     haft_fiber_drop(k);
-}
-
-void a_catch_all_that_swallows_the_dropping_is_reported() {
-    CHECK_ABORTS(swallow, "the fiber 'swallower' is being unwound, and a catch-all on it did not "
-                          "rethrow. Write catch (...) so that it ends in throw.");
+    CHECK_EQUAL(order.size(), 1);
+    CHECK_EQUAL(std::uncaught_exceptions(), 0);
 }
 
 void let_escape() {
@@ -385,7 +384,7 @@ int main() {
     RUN(exceptions_in_flight_are_counted_per_fiber);
     RUN(a_fiber_dropped_in_a_catch_block_leaves_no_exception_behind);
     RUN(a_catch_all_that_rethrows_lets_the_fiber_be_dropped);
-    RUN(a_catch_all_that_swallows_the_dropping_is_reported);
+    RUN(a_catch_all_that_swallows_the_dropping_rethrows_where_it_ends);
     RUN(an_exception_that_nobody_catches_terminates_as_without_fibers);
     RUN(an_exception_from_a_clause_drops_what_it_had_captured);
     RUN(an_exception_from_a_clause_in_place_passes_the_perform);

@@ -54,6 +54,12 @@
    a constructor copies through two references. */
 #define HAFT_DETAIL_INLINE inline __attribute__((always_inline))
 #define HAFT_DETAIL_INLINE_LAMBDA __attribute__((always_inline))
+/* For functions that are neither inlined nor cloned. */
+#ifdef __clang__
+#    define HAFT_DETAIL_ONE_FUNCTION __attribute__((noinline))
+#else
+#    define HAFT_DETAIL_ONE_FUNCTION __attribute__((noinline, noclone))
+#endif
 
 namespace haft {
 
@@ -119,8 +125,8 @@ namespace haft {
  * time. perform<Put>(1) makes the effect from its fields. The clause may move from the payload.
  *
  * perform() may not return: if the handler drops the computation, destructors run, and catch (...)
- * blocks, which must rethrow. It may throw, if the handler discontinues. It may return on another
- * thread.
+ * blocks, which rethrow where they end. It may throw, if the handler discontinues. It may return on
+ * another thread.
  */
 template <typename Effect>
 HAFT_DETAIL_INLINE auto perform(Effect effect) -> typename effect_traits<Effect>::result {

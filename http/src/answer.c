@@ -238,6 +238,11 @@ haft_http_thrown_t *haft_http_request_take_thrown(haft_http_request_t *request) 
     return thrown;
 }
 
+void haft_http_request_unwound(haft_http_request_t *request) {
+    request->is_unwound = true;
+    (void)haft_http_answer_discard(request);
+}
+
 void hafti_http_forget_thrown(haft_http_request_t *request) {
     haft_http_thrown_t *thrown = haft_http_request_take_thrown(request);
     if (thrown != NULL)

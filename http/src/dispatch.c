@@ -264,17 +264,23 @@ static void dispatch(haft_http_request_t *request) {
 
 static void *send_last_words(void *argument) {
     haft_http_request_t *request = argument;
-    hafti_http_answer_discard(request);
-    if (hafti_http_answer_error(request, 500, 0) == 0 && hafti_http_answer_complete(request) == 0)
+    int code = 0;
+    if (request->answer.progress == HAFTI_HTTP_NOT_BEGUN) {
+        hafti_http_answer_discard(request);
+        code = hafti_http_answer_error(request, 500, 0);
+    }
+    if (code == 0 && hafti_http_answer_complete(request) == 0)
         haft_http_answer_flush(request);
     return NULL;
 }
 
 /* The handler has failed, and its stack is being unwound: answers the client, if no answer has
-   begun. */
+   begun, or if the middleware has made a whole one since. */
 static void unwind_request(haft_http_request_t *request) {
-    bool has_begun = request->answer.progress != HAFTI_HTTP_NOT_BEGUN;
-    if (has_begun || request->answer.failed || atomic_load(&request->server->cutting))
+    const hafti_http_answer_t *answer = &request->answer;
+    bool is_of_handler = answer->progress != HAFTI_HTTP_NOT_BEGUN &&
+                         (!request->is_unwound || hafti_http_answer_lacks_bytes(answer));
+    if (is_of_handler || answer->failed || atomic_load(&request->server->cutting))
         return;
     request->keeps = false;
     haft_io_scope_options_t options = {.shielded = true,

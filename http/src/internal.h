@@ -96,6 +96,7 @@ struct haft_http_request {
     const char *refusal;         /* its text; NULL: what the status is called */
     bool is_traced;              /* its task has its trace */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
+    bool is_unwound; /* its handler: middleware may have answered since */
     hafti_http_answer_t answer;
     struct hafti_http_protocol *protocol; /* that the library speaks after an upgrade, or NULL */
     hafti_http_match_t match;

@@ -294,6 +294,69 @@ static void check_cancels_in_catch_all(bool with_client) {
     CHECK(serving.join() == with_client && caught == 2 && lines.empty());
 }
 
+/* An effect that nobody handles, and a failure of C, pass middleware that catches all; what that has
+   answered is the answer, and what it throws in their place goes on. */
+struct forgotten : haft::effect<int> {};
+static void check_unwinding_in_catch_all() {
+    http::server server;
+    int caught = 0, behind = 0;
+    std::string lines;
+    server.set_log([&](std::string_view line) { lines.append(line).append("\n"); });
+    http::route_group answering = server.group("/answering"), other = server.group("/other"),
+                      silent = server.group("/silent");
+    answering.use([&](http::request &in, const http::next &next) {
+        try {
+            next();
+        } catch (...) {
+            caught++;
+            in.answer(503, "in its place");
+        }
+        behind++;
+    });
+    for (http::route_group *group : {&other, &silent})
+        group->use([&](http::request &, const http::next &next) {
+            try {
+                next();
+            } catch (...) {
+                caught++;
+            }
+            behind++;
+        });
+    other.use([&](http::request &, const http::next &next) {
+        try {
+            next();
+        } catch (...) {
+            caught++;
+            throw http::error(503, "in its place");
+        }
+        behind++;
+    });
+    for (http::route_group *group : {&answering, &other, &silent}) {
+        group->get("/effect",
+                   [](http::request &) { return std::to_string(haft::perform(forgotten{})); });
+        group->get("/failure", [](http::request &in) {
+            in.answer(200, "taken back");
+            haft_io_fail(-EIO, "the disk is gone");
+        });
+        group->get("/well", [](http::request &) { return "well"; });
+    }
+    auto serving = io::async([&] { return server.serve(io::listener("127.0.0.1", 0)); });
+    while (server.port() == 0)
+        io::sleep_for(1ms);
+    for (const char *line : {"GET /answering/effect", "GET /answering/failure", "GET /other/effect",
+                             "GET /other/failure"})
+        CHECK(has(ask(server.port(), line), "\r\n\r\nin its place"));
+    for (const char *line : {"GET /silent/effect", "GET /silent/failure"})
+        CHECK(has(ask(server.port(), line), "\r\n\r\n500 Internal Server Error\n"));
+    CHECK(caught == 8 && behind == 0);
+    for (const char *line : {"GET /answering/well", "GET /other/well"})
+        CHECK(has(ask(server.port(), line), "\r\n\r\nwell"));
+    server.stop();
+    CHECK(serving.join() && behind == 3);
+    CHECK(has(lines, "GET /answering/effect: a handler has failed: Nobody handles the effect "));
+    CHECK(has(lines, "GET /answering/failure: a handler has failed: the disk is gone"));
+}
+
 static int keep_to_itself(haft_http_request_t *request, haft_http_next_t *next, void *) {
     return next->call(next, request) == 0 ? 0 : haft_http_answer_text(request, 200, "kept");
 }
@@ -388,7 +451,10 @@ int main() {
     io::simulate({.seed = 1, .network = true}, [&] { serve_and_check(server); });
     io::simulate({.seed = 2, .short_counts = true, .network = true},
                  [&] { serve_and_check(server); });
-    void (*const others[])() = {check_forms, check_tasks_of_forms, check_corners,
+    void (*const others[])() = {check_forms,
+                                check_tasks_of_forms,
+                                check_corners,
+                                check_unwinding_in_catch_all,
                                 [] { check_cancels_in_catch_all(false); },
                                 [] { check_cancels_in_catch_all(true); }};
     for (auto *check : others) {

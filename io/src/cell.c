@@ -23,6 +23,8 @@
 #include "system_call.h"
 #include "waits.h"
 
+#include <haft/language.h>
+
 void hafti_io_cell_give_up(hafti_io_cell_t *cell) {
     if (!hafti_io_cell_claim(cell))
         hafti_io_cell_wait(cell, HAFTI_IO_TO_THE_END, HAFT_IO_FOREVER, "a wake-up on its way");
@@ -137,9 +139,18 @@ extern const struct {
     unsigned in_flight;
 } * __cxa_get_globals(void) __attribute__((weak));
 
+bool hafti_io_is_unwinding(hafti_io_runner_t *runner) {
+    if (HAFTI_IO_UNLIKELY(runner->unwinding)) {
+        const haft_fiber_t *fiber = haft_locate(HAFT_ID(hafti_io_unwind));
+        runner->unwinding = fiber == NULL || haft_is_thrown_from(fiber);
+    }
+    return runner->unwinding;
+}
+
 /* By force, or by an exception of C++, whose destructors are its cleanups. */
-static bool is_unwound(const hafti_io_runner_t *runner) {
-    return runner->unwinding || (__cxa_get_globals && __cxa_get_globals()->in_flight != 0);
+static bool is_unwound(hafti_io_runner_t *runner) {
+    return hafti_io_is_unwinding(runner) ||
+           (__cxa_get_globals && __cxa_get_globals()->in_flight != 0);
 }
 
 /* In a simulation that may switch at each operation none is in a turn, and the seed decides. */

@@ -527,7 +527,7 @@ int haft_io_unwind_cancelled(void) {
     bool is_late = runner->late && !hafti_io_is_cancelled(runner->scope);
     if (!is_late)
         cut_short(runner->scope);
-    if (!is_late && !runner->unwinding && !runner->returns_cancels) {
+    if (!is_late && !hafti_io_is_unwinding(runner) && !runner->returns_cancels) {
         runner->unwinding = true;
         HAFT_THROW(hafti_io_unwind, -ECANCELED);
     }
@@ -539,7 +539,7 @@ void haft_io_fail(int code, const char *message) {
     haft_io_task_t *task = hafti_io_this_task();
     if (code >= 0)
         hafti_io_misuse("haft_io_fail takes a negative error number; it was given %d.", code);
-    if (task != NULL && task->runner->unwinding)
+    if (task != NULL && hafti_io_is_unwinding(task->runner))
         hafti_io_misuse(
             "The task '%s' fails while it is unwound (%s). A cleanup notes a failure with "
             "haft_io_note_failure, and goes on.",
@@ -568,7 +568,7 @@ static haft_unhandled_t *unhandled_before;
 static void fail_task(const haft_effect_t *effect) {
     char message[300];
     const haft_io_task_t *task = hafti_io_this_task();
-    if (task != NULL && !task->runner->unwinding) {
+    if (task != NULL && !hafti_io_is_unwinding(task->runner)) {
         snprintf(message, sizeof message,
                  "Nobody handles the effect '%s' (%s). Handle it around the perform, in the task "
                  "itself: a task has none of its spawner's handlers",

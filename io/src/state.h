@@ -115,7 +115,7 @@ struct hafti_io_runner {
     bool yielded;             /* it is READY after haft_io_yield, which wants a reply */
     bool listed;              /* by `link` */
     bool here;                /* `listed`: in the list of the scope's worker, `tasks_here` */
-    bool unwinding : 1;       /* its stack, up to the innermost scope, is being unwound */
+    bool unwinding : 1;       /* see hafti_io_is_unwinding */
     bool returns_cancels : 1; /* instead of unwinding */
     bool counted : 1;         /* in its worker's `waiting` */
     bool gated : 1;           /* by `gate`; not while it waits for that */

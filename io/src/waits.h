@@ -8,6 +8,9 @@
 /* For a cell that others know, but on which its task does not wait after all: takes what has been
    won. */
 void hafti_io_cell_give_up(hafti_io_cell_t *cell);
+/* Whether the running task's stack, up to its innermost scope, is being unwound. It is not any more
+   when an exception of C++ has taken the place of that. */
+bool hafti_io_is_unwinding(hafti_io_runner_t *runner);
 /* Withdraws what the task waits for; under the lock of its scope, which is `shared` or not. */
 void hafti_io_cell_cancel(hafti_io_runner_t *runner, bool shared);
 uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, int64_t deadline,

@@ -127,6 +127,12 @@ HAFTI_INLINE void *haft_stack_pointer(void) {
     return sp;
 }
 
+/* Whether the fiber is being unwound on behalf of an effect that was thrown. It is not any more
+   when an exception that a catch (...) of C++ has thrown has taken the place of the unwinding. */
+HAFTI_INLINE bool haft_is_thrown_from(const haft_fiber_t *fiber) {
+    return fiber->thrown != (void *)0;
+}
+
 /* Reports that a resumption of `effect` was used a second time; `what` names the use
    ("resumed"...). */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void
@@ -141,6 +147,19 @@ haft_used_resumption(const haft_effect_t *effect, const char *what);
  * such a table changes nothing.
  */
 HAFTI_API void haft_know_frames_of(haft_function_t *function);
+/*
+ * Says which cleanups of a language's own haft_resumption_copy may copy: each copy then runs them.
+ * `resumer_of(fiber)` returns the function that waits in its resume of `fiber`, if that is a
+ * computation of the language whose objects in reserved memory may be copied byte by byte, and the
+ * function has nothing else to do than to end it; otherwise NULL. `caught` is a type of C++, by its
+ * std::type_info: a function that catches exceptions of this type has cleanups that may be copied
+ * where it does. `of` is kept; one language a process.
+ */
+typedef struct haft_copied_frames {
+    haft_function_t *(*resumer_of)(const haft_fiber_t *fiber);
+    const void *caught;
+} haft_copied_frames_t;
+HAFTI_API void haft_know_copied_frames(const haft_copied_frames_t *of);
 /* Like haft_resumption_copy, but cleanups are also looked for on fibers with `no_cleanups`: for a
    language whose frames are given up when a copy is dropped, and so must have none. */
 HAFTI_API haft_resumption_t haft_copy_looked_at(haft_resumption_t k);

@@ -15,14 +15,20 @@
  *
  * It is haft_resumption_copy of haft.h, with its rules: the frames of the computation are copied
  * byte by byte, so a frame that has a destructor to run, where the computation performs, is an
- * error (HAFT_ERROR_NOT_COPYABLE). Captures of the body are one object for all copies. Other
- * handlers of haft.hpp inside of the computation have destructors in their frames; those of haft.h
- * do not.
+ * error (HAFT_ERROR_NOT_COPYABLE). Captures of the body are one object for all copies.
+ *
+ * Other handlers inside of the computation are copied with it, if they and the bodies that they
+ * handle may be copied byte by byte: so each copy has state of its own in a handler that was given
+ * by value, and one that was given by reference is the same for all. The frames of a handler with a
+ * fiber are those of its driver, which libhaft knows from the computation (`resumer_of`), and that
+ * of one without is known by the exceptions that it catches (`landed_in_copied`).
  */
 #ifndef HAFT_MULTI_SHOT_HPP
 #define HAFT_MULTI_SHOT_HPP
 
 #include "../haft.hpp"
+
+#include <cxxabi.h>
 
 #include <memory>
 #include <optional>
@@ -33,6 +39,9 @@
 namespace haft {
 
 namespace detail {
+
+template <typename Answer, typename Body, typename... Clauses>
+struct multi_shot_handling;
 
 /* The state that a handler and its resumptions share. `place` gets the answer of what runs. */
 template <typename Answer>
@@ -54,20 +63,47 @@ struct multi_shot_state {
     }
 };
 
+/* The function that waits in its resume of the fiber, if that is a computation of haft.hpp and may
+   be copied. */
+inline haft_function_t *resumer_of(const haft_fiber_t *fiber) {
+    const char *at = static_cast<const char *>(fiber->argument);
+    auto *task = static_cast<const computation *>(fiber->argument);
+    bool is_task = at >= fiber->low && at < fiber->high && task->fiber == fiber &&
+                   task->held != nullptr && task->held == fiber->scope.state;
+    bool copied =
+        is_task && task->type->copied && task->swapped == nullptr && task->leave == nullptr;
+    return copied ? reinterpret_cast<haft_function_t *>(task->drive) : nullptr;
+}
+/* The type by which frames are known, also where the program is compiled without typeid. */
+inline const void *caught_in_copied() {
+    try {
+        throw landed_in_copied();
+    } catch (...) {
+        return abi::__cxa_current_exception_type();
+    }
+}
+inline void know_copied_frames() {
+    static const haft_copied_frames_t of = {&resumer_of, caught_in_copied()};
+    haft_know_copied_frames(&of);
+}
+
 template <typename Answer, typename Result>
 class multi_shot_base {
-    static_assert(in_word<Result>,
-                  "haft: the result of an effect with a multi-shot clause has at most "
-                  "the size of a pointer, and can be copied byte by byte.");
+    static_assert(std::is_void_v<Result> || std::is_reference_v<Result> ||
+                      std::is_trivially_copyable_v<Result>,
+                  "haft: the result of an effect with a multi-shot clause can be copied byte by "
+                  "byte.");
 
   public:
     multi_shot_base(const multi_shot_base &other)
-        : shared(other.shared), k(haft_resumption_copy(other.k)) {}
+        : shared(other.shared), k(haft_resumption_copy(other.k)), slot(other.slot) {}
     multi_shot_base(multi_shot_base &&other) noexcept
-        : shared(std::move(other.shared)), k(std::exchange(other.k, {nullptr, 0})) {}
+        : shared(std::move(other.shared)), k(std::exchange(other.k, {nullptr, 0})),
+          slot(other.slot) {}
     multi_shot_base &operator=(multi_shot_base other) noexcept {
         std::swap(shared, other.shared);
         std::swap(k, other.k);
+        std::swap(slot, other.slot);
         return *this;
     }
     ~multi_shot_base() {
@@ -78,25 +114,83 @@ class multi_shot_base {
     /* Whether it has not been moved from, nor resumed by the last of its resumes. */
     explicit operator bool() const noexcept { return haft_resumption_effect(k) != nullptr; }
 
-  protected:
-    multi_shot_base(std::shared_ptr<multi_shot_state<Answer>> of, haft_resumption_t captured)
-        : shared(std::move(of)), k(captured) {}
-
-    static Answer go_on(multi_shot_state<Answer> &state, haft_resumption_t with, void *word) {
-        haft_effect_t *effect = haft_resumption_effect(with);
-        haft_reply_t reply{effect == nullptr ? 0 : HAFTI_AWAITING(effect, result_size<Result>),
-                           word};
-        return state.answer_of([&] { (void)haft_resumption_resume(with, reply); });
+    /* Goes on by throwing at the perform: an exception of any type, or an std::exception_ptr. */
+    template <typename Exception>
+    Answer discontinue(Exception exception) const & {
+        return again([&](haft_resumption_t with) { raise(with, exception); });
     }
-    Answer go_on_again(void *word) const { return go_on(*shared, haft_resumption_copy(k), word); }
-    Answer go_on_last(void *word) {
+    template <typename Exception>
+    Answer discontinue(Exception exception) && {
+        return last([&](haft_resumption_t with) { raise(with, exception); });
+    }
+    void drop() && { haft_resumption_drop(std::exchange(k, {nullptr, 0})); }
+
+  protected:
+    multi_shot_base(std::shared_ptr<multi_shot_state<Answer>> of, haft_resumption_t captured,
+                    room<Result> *result)
+        : shared(std::move(of)), k(captured), slot(result) {}
+
+    /* Goes on by calling `go_on` with a copy, or with the last one. */
+    template <typename Go>
+    Answer again(Go &&go_on) const {
+        auto state = shared; /* a clause may let go of this object */
+        haft_resumption_t copy = haft_resumption_copy(k);
+        return state->answer_of([&] { go_on(copy); });
+    }
+    template <typename Go>
+    Answer last(Go &&go_on) {
         auto state = shared;
-        return go_on(*state, std::exchange(k, {nullptr, 0}), word);
+        haft_resumption_t with = std::exchange(k, {nullptr, 0});
+        return state->answer_of([&] { go_on(with); });
+    }
+
+    /* A result that no word holds is made in the performer's frame, which stands when the copy has
+       been resumed. (A perform of an effect of C reads it where the reply points to.) */
+    struct made_there {
+        room<Result> *slot;
+        std::add_pointer_t<Result> value;
+        uintptr_t awaits;
+        static haft_reply_t make(void *argument) {
+            made_there of = *static_cast<made_there *>(argument);
+            of.slot->fill([&]() -> Result { return *of.value; });
+            return {of.awaits, of.slot->address()};
+        }
+    };
+    void reply(haft_resumption_t with) const {
+        (void)haft_resumption_resume(with, {awaited(with), nullptr});
+    }
+    template <typename Value>
+    void reply(haft_resumption_t with, Value &value) const {
+        if constexpr (in_word<Result>) {
+            void *word = to_word<Result>(static_cast<Value &&>(value));
+            (void)haft_resumption_resume(with, {awaited(with), word});
+        } else if (slot == nullptr) {
+            (void)haft_resumption_resume(with, {awaited(with), std::addressof(value)});
+        } else {
+            made_there made{slot, std::addressof(value), awaited(with)};
+            (void)haft_resumption_discontinue(with, &made_there::make, &made);
+        }
     }
 
   private:
+    static uintptr_t awaited(haft_resumption_t with) {
+        haft_effect_t *effect = haft_resumption_effect(with);
+        return effect == nullptr ? 0 : HAFTI_AWAITING(effect, result_size<Result>);
+    }
+    template <typename Exception>
+    static void raise(haft_resumption_t with, Exception &exception) {
+        raised<Exception> raising{exception};
+        (void)haft_resumption_discontinue(
+            with,
+            [](void *argument) -> haft_reply_t {
+                return {0, raised<Exception>::raise(argument)};
+            },
+            &raising);
+    }
+
     std::shared_ptr<multi_shot_state<Answer>> shared;
     haft_resumption_t k;
+    room<Result> *slot;
 };
 
 } // namespace detail
@@ -107,6 +201,8 @@ class multi_shot_base {
  *
  * k.resume(value)             goes on in a copy, any number of times; returns the answer
  * std::move(k).resume(value)  goes on for the last time, without a copy
+ * k.discontinue(e)            as resume, both ways, by throwing `e` at the perform
+ * std::move(k).drop()         unwinds it now
  */
 template <typename Signature>
 class multi_shot;
@@ -116,23 +212,37 @@ class [[nodiscard]] multi_shot<Answer(Result)> : public detail::multi_shot_base<
 
   public:
     Answer resume(Result value) const & {
-        return this->go_on_again(detail::to_word<Result>(static_cast<Result &&>(value)));
+        return this->again([&](haft_resumption_t with) { this->reply(with, value); });
     }
     Answer resume(Result value) && {
-        return this->go_on_last(detail::to_word<Result>(static_cast<Result &&>(value)));
+        return this->last([&](haft_resumption_t with) { this->reply(with, value); });
     }
-    multi_shot(std::shared_ptr<detail::multi_shot_state<Answer>> of, haft_resumption_t captured)
-        : base(std::move(of), captured) {}
+
+  private:
+    multi_shot(std::shared_ptr<detail::multi_shot_state<Answer>> of, haft_resumption_t captured,
+               detail::room<Result> *result)
+        : base(std::move(of), captured, result) {}
+    template <typename, typename, typename...>
+    friend struct detail::multi_shot_handling;
 };
 template <typename Answer>
 class [[nodiscard]] multi_shot<Answer()> : public detail::multi_shot_base<Answer, void> {
     using base = detail::multi_shot_base<Answer, void>;
 
   public:
-    Answer resume() const & { return this->go_on_again(nullptr); }
-    Answer resume() && { return this->go_on_last(nullptr); }
-    multi_shot(std::shared_ptr<detail::multi_shot_state<Answer>> of, haft_resumption_t captured)
-        : base(std::move(of), captured) {}
+    Answer resume() const & {
+        return this->again([&](haft_resumption_t with) { this->reply(with); });
+    }
+    Answer resume() && {
+        return this->last([&](haft_resumption_t with) { this->reply(with); });
+    }
+
+  private:
+    multi_shot(std::shared_ptr<detail::multi_shot_state<Answer>> of, haft_resumption_t captured,
+               detail::room<void> *result)
+        : base(std::move(of), captured, result) {}
+    template <typename, typename, typename...>
+    friend struct detail::multi_shot_handling;
 };
 
 namespace detail {
@@ -181,10 +291,13 @@ struct multi_shot_handling : multi_shot_state<Answer> {
                            multi_shot<typename signature<Answer, result_of<E>>::type>>,
             "haft: the clause does not take the multi_shot<Answer(Result)> of its effect.");
         auto *handling = static_cast<multi_shot_handling *>(state);
-        E effect = *static_cast<E *>(payload); /* which ends with the first resume */
+        E effect = *performed<E>(payload); /* which ends with the first resume */
+        room<result_of<E>> *slot = nullptr;
+        if constexpr (is_call<E>)
+            slot = &static_cast<detail::call<E> *>(payload)->result;
         std::optional<Answer> *place = handling->place;
         Answer answer = std::get<I>(handling->clauses)(
-            effect, typename Clause::resumption(handling->self.lock(), k));
+            effect, typename Clause::resumption(handling->self.lock(), k, slot));
         place->emplace(std::move(answer));
         return haft_answer(nullptr);
     }
@@ -221,6 +334,7 @@ auto handle_multi_shot(Body body, Clauses... clauses) {
     if constexpr (!std::is_void_v<Answer>) {
         using Handling = detail::multi_shot_handling<Answer, Body, Clauses...>;
         using Table = typename Handling::template table<std::index_sequence_for<Clauses...>>;
+        detail::know_copied_frames();
         auto handling = std::make_shared<Handling>(std::move(body), std::move(clauses)...);
         handling->self = handling;
         return handling->answer_of([&] {

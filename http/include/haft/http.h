@@ -611,6 +611,9 @@ typedef struct haft_http_thrown {
 int haft_http_request_carry(haft_http_request_t *request, haft_http_thrown_t *thrown);
 /* NULL: there is none. From now on it is the caller's. */
 haft_http_thrown_t *haft_http_request_take_thrown(haft_http_request_t *request);
+/* The handlers further in are being unwound without an exception, up to middleware that may answer
+   in their place. Takes back what they have answered, if none of it has left. */
+void haft_http_request_unwound(haft_http_request_t *request);
 
 /* For the log: says why the handler is about to return an error. The text is copied. It is not
    logged if the library has already noticed that the client has gone, since that is no failure

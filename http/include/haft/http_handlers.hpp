@@ -133,12 +133,11 @@ concept handler =
    or middleware further in, has thrown. Where a handler of C has returned an error, next() returns,
    and the error goes on outwards when the middleware does. A copy is used, as it is, while the
    middleware runs. A cancel is io::cancelled; an effect that nobody handles, and haft_io_fail, are
-   no exceptions, so a catch (...) has to let them pass: catch std::exception & instead, or end it
-   in `throw;`. */
+   no exceptions: a catch (...) rethrows them where it ends. */
 class next {
   public:
     void operator()() const {
-        *code = inner->call(inner, wrapped);
+        *code = call();
         if (*code == -ECANCELED) {
             *code = 0;
             throw io::cancelled();
@@ -157,6 +156,14 @@ class next {
     friend class routes;
     next(haft_http_next_t *further, haft_http_request_t *request, int *result)
         : inner(further), wrapped(request), code(result) {}
+    int call() const {
+        try {
+            return inner->call(inner, wrapped);
+        } catch (...) { /* a task is unwound, since C passes no exceptions on */
+            haft_http_request_unwound(wrapped);
+            throw;
+        }
+    }
     haft_http_next_t *inner;
     haft_http_request_t *wrapped;
     int *code;

@@ -58,7 +58,7 @@
  * `cancelled`.
  *
  * haft_io_fail, and tasks started by C's haft_io_spawn, unwind without an exception object:
- * destructors run, and only catch (...) notices, which must rethrow.
+ * destructors run, and only catch (...) notices, which rethrows where it ends.
  */
 #ifndef HAFT_IO_HPP
 #define HAFT_IO_HPP

@@ -364,6 +364,88 @@ static void *fail_in_c(void *unused) {
     haft_io_fail(-EIO, "the disk is gone");
     return unused;
 }
+static int went_on;
+static void *wait_and_swallow(void *unused) {
+    leaving here{left};
+    for (int i = 0; i < 2; i++)
+        try {
+            haft_io_sleep(HAFT_IO_FOREVER - haft_io_now());
+        } catch (...) {
+            passed++;
+        }
+    went_on++;
+    return unused;
+}
+static void *fail_and_swallow(void *unused) {
+    leaving here{left};
+    try {
+        haft_io_yield();
+        haft_io_fail(-EIO, "the disk is gone");
+    } catch (...) {
+        passed++;
+        haft_io_yield();
+    }
+    went_on++;
+    return unused;
+}
+HAFT_EFFECT(forgotten, int, {});
+static void *forget_a_handler(void *unused) {
+    leaving here{left};
+    try {
+        HAFT_PERFORM(forgotten);
+    } catch (...) {
+        passed++;
+    }
+    went_on++;
+    return unused;
+}
+/* The task goes on, and its next wait unwinds it, since its failure has cancelled the scope. */
+static void *replace_a_failure(void *waits) {
+    leaving here{left};
+    for (int i = 0; i < 3; i++)
+        try {
+            try {
+                HAFT_PERFORM(forgotten);
+            } catch (...) {
+                passed++;
+                throw std::runtime_error("in its place");
+            }
+        } catch (const std::runtime_error &) {
+            if (waits != nullptr)
+                haft_io_yield();
+        }
+    went_on++;
+    return waits;
+}
+static void *replace_and_wait(void *) {
+    return replace_a_failure(&left);
+}
+static void an_unwinding_that_is_swallowed_goes_on_where_the_block_ends() {
+    struct {
+        void *(*task)(void *);
+        int blocks, code, behind;
+    } const cases[] = {{fail_and_swallow, 1, EIO, 0},
+                       {forget_a_handler, 1, ENOTSUP, 0},
+                       {replace_a_failure, 3, ENOTSUP, 1},
+                       {replace_and_wait, 1, ENOTSUP, 0}};
+    for (const auto &one : cases) {
+        left = passed = went_on = 0;
+        int code = 0;
+        try {
+            io::run([&] {
+                haft_io_spawn(wait_and_swallow, nullptr);
+                haft_io_spawn(one.task, nullptr);
+                io::sleep_for(1h);
+            });
+        } catch (const std::system_error &error) {
+            code = error.code().value();
+        }
+        CHECK_EQUAL(code, one.code);
+        CHECK_EQUAL(left, 2);
+        CHECK_EQUAL(passed, one.blocks + 1);
+        CHECK_EQUAL(went_on, one.behind);
+    }
+}
 // Tasks of C, whose unwinding is no exception, beside those of C++.
 static void a_forced_unwinding_runs_destructors_and_passes_catch_all() {
     left = passed = 0;
@@ -980,6 +1062,7 @@ int main() {
     RUN(this_scope_is_the_same_scope_further_in);
     RUN(a_task_of_the_run_outlives_the_scopes_around_its_spawn);
     RUN(a_forced_unwinding_runs_destructors_and_passes_catch_all);
+    RUN(an_unwinding_that_is_swallowed_goes_on_where_the_block_ends);
     RUN(all_gives_every_result_and_first_the_first);
     RUN(values_of_tasks_are_objects_of_a_scope);
     RUN(a_task_in_a_scope_further_out_does_not_have_the_values_of_scopes_inside);

@@ -38,10 +38,42 @@ namespace haft::detail {
 
 /* ---- A handler with a computation ---- */
 
+/* An exception, or none. Without a destructor, so that the frame around a handler has none either:
+   it may be copied (multi_shot.hpp). */
+class kept_exception {
+  public:
+    bool is_there() const noexcept { return full; }
+    void keep(std::exception_ptr &&exception) noexcept {
+        forget();
+        ::new (static_cast<void *>(bytes)) std::exception_ptr(std::move(exception));
+        full = true;
+    }
+    std::exception_ptr take() noexcept {
+        std::exception_ptr taken = full ? std::move(*pointer()) : nullptr;
+        forget();
+        return taken;
+    }
+    HAFT_DETAIL_INLINE void forget() noexcept {
+        if (__builtin_expect(full, false))
+            clear();
+    }
+
+  private:
+    std::exception_ptr *pointer() noexcept {
+        return std::launder(reinterpret_cast<std::exception_ptr *>(bytes));
+    }
+    __attribute__((cold, noinline)) void clear() noexcept {
+        pointer()->~exception_ptr();
+        full = false;
+    }
+    alignas(std::exception_ptr) unsigned char bytes[sizeof(std::exception_ptr)];
+    bool full = false;
+};
+
 /* The state of an exception that leaves a clause in place, for handlers of every type. */
 struct holder_base {
     haft_landing_t landing = {};
-    std::exception_ptr thrown;
+    kept_exception thrown;
     /* For a holder that resume_with made: how to delete it, and the previous holder. */
     void (*destroy)(holder_base *) noexcept = nullptr;
     holder_base *older = nullptr;
@@ -72,6 +104,8 @@ struct holder : holder_base, foreign_rooms<list_of<typename stored<Stored>::hand
     static constexpr bool managed = !std::is_same_v<Stored, by_reference<H>>;
     /* Whether clauses may use the handler's state for longer than the computation lasts. */
     static constexpr bool counted = managed && !std::is_empty_v<Stored>;
+    /* Whether it may be copied byte by byte while no exception is kept. */
+    static constexpr bool copied = std::is_trivially_copyable_v<Stored>;
 
     template <typename Make>
     HAFT_DETAIL_INLINE explicit holder(Make &&make) : kept(static_cast<Make &&>(make)()) {}
@@ -151,7 +185,7 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
             std::exception_ptr thrown = caught_exception();
             if (!haft_can_unwind_to(&held->landing)) /* a task with the handlers of another */
                 throw;
-            held->thrown = std::move(thrown);
+            held->thrown.keep(std::move(thrown));
         }
         haft_unwind_to(&held->landing);
     }
@@ -186,6 +220,13 @@ struct ending {
 using drive_t = ending(computation *task, void *word, raise_t raise, void *place);
 using leave_t = ending(computation *task, void *place, const void *answer);
 
+/* Properties of a computation that follow from the types of its handler and its body. */
+struct task_type {
+    void (*destroy)(computation *) noexcept;
+    const void *result; /* the type_mark of what the body returns */
+    bool copied;        /* it may be copied byte by byte while it waits */
+};
+
 struct computation {
     haft_fiber_t *fiber = nullptr;
     drive_t *drive = nullptr;
@@ -196,7 +237,7 @@ struct computation {
     /* task_clause for each clause that runs and may use its handler, on whatever thread; and
        task_over once the computation has finished, was thrown out of, or dropped. */
     std::uint32_t use = 0;
-    void (*destroy)(computation *) noexcept = nullptr;
+    const task_type *type = nullptr;
     /* Set while the stack is unwound on behalf of a never clause: calls the clause, if its answer
        has the type with that mark, or lets go of the payload. */
     leave_t *leave = nullptr;
@@ -204,7 +245,6 @@ struct computation {
     holder_base
         *leave_of; /* whose clause that is: resume_with may have put in another holder since */
     holder_base *swapped = nullptr; /* the holders that resume_with made */
-    const void *result_type = nullptr;
 
     static bool is_of(const computation *task, const dropped &unwound) {
         return unwound.of == task;
@@ -235,7 +275,7 @@ inline void destroy_swapped(computation *task) noexcept {
    or one in place that has thrown. (The task itself has the holder that no resume_with made.) */
 inline bool is_unwound_for_clause(const computation *task) noexcept {
     const holder_base *held = task->swapped;
-    while (held != nullptr && held->thrown == nullptr)
+    while (held != nullptr && !held->thrown.is_there())
         held = held->older;
     return held != nullptr || task->leave != nullptr;
 }
@@ -251,7 +291,7 @@ inline void release(computation *task) noexcept {
     haft_fiber_t *fiber = task->fiber;
     forget_leaving(task);
     destroy_swapped(task);
-    task->destroy(task);
+    task->type->destroy(task);
     haft_fiber_drop(fiber);
 }
 enum : std::uint32_t { task_over = 1, task_clause = 2 };

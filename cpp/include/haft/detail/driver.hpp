@@ -83,9 +83,11 @@ resume_specially(haft_fiber_t *fiber, raise_t raise, void *word, const haft_hand
    `answering` in the clause's frame on the stack, so both are kept small. */
 struct driver {
     /* Resumes a computation whose handler is a Holder until the computation, or one that replaces
-       it, has an answer, or has to be resumed under a handler of another type. */
+       it, has an answer, or has to be resumed under a handler of another type. (One function, so
+       that its frame is known by its address: multi_shot.hpp.) */
     template <typename Holder>
-    static ending drive(computation *task, void *word, raise_t raise, void *place) {
+    static HAFT_DETAIL_ONE_FUNCTION ending drive(computation *task, void *word, raise_t raise,
+                                                 void *place) {
         constexpr const haft_handles_t *handles = &clause_table<Holder>::handles;
         for (;;) {
             haft_request_t request;
@@ -230,7 +232,7 @@ struct driver {
                                                        void *place) {
         using Answer = typename Holder::Answer;
         if (request.effect == &haft_special_landed)
-            std::rethrow_exception(std::move(static_cast<holder_base *>(request.payload)->thrown));
+            std::rethrow_exception(static_cast<holder_base *>(request.payload)->thrown.take());
         if (leave_t *leave = std::exchange(task->leave, nullptr))
             return leave(task, place, &type_mark<Answer>);
         if constexpr (!std::is_void_v<Answer>)

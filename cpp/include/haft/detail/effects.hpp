@@ -62,33 +62,51 @@ template <typename E>
 inline constexpr std::uint32_t
     shape_of = HAFTI_SHAPE(payload_size<E>, result_size<typename effect_traits<E>::result>);
 
-/* Room for a value of any type that may be a result or answer; references are kept as pointers. */
-template <typename T>
-class room {
-  public:
-    room() noexcept {}
-    ~room() {
+/* Room for a value of any type that may be a result or answer; references are kept as pointers. It
+   has a destructor only if the value has. */
+template <typename T, bool Destroys = !std::is_trivially_destructible_v<T>>
+struct room_value {
+    room_value() noexcept {}
+    ~room_value() {
         if (full)
             value.~T();
     }
+    union {
+        T value;
+    };
+    bool full = false;
+};
+template <typename T>
+struct room_value<T, false> {
+    room_value() noexcept {}
+    union {
+        T value;
+    };
+    bool full = false;
+};
+template <typename T>
+class room : room_value<T> {
+    using kept = room_value<T>;
+
+  public:
+    room() noexcept = default;
     room(room &&other) {
-        if (other.full)
+        if (other.kept::full)
             fill([&]() -> T { return other.take(); });
     }
     room &operator=(room &&) = delete;
     template <typename Make>
     void fill(Make &&make) {
-        ::new (static_cast<void *>(std::addressof(value))) T(static_cast<Make &&>(make)());
-        full = true;
+        if constexpr (std::is_trivially_copyable_v<T> && std::is_move_constructible_v<T>) {
+            T made = static_cast<Make &&>(make)(); /* not in `new`, which gcc gives a cleanup */
+            ::new (address()) T(static_cast<T &&>(made));
+        } else {
+            ::new (address()) T(static_cast<Make &&>(make)());
+        }
+        kept::full = true;
     }
-    T take() { return static_cast<T &&>(value); }
-    void *address() { return static_cast<void *>(std::addressof(value)); }
-
-  private:
-    union {
-        T value;
-    };
-    bool full = false;
+    T take() { return static_cast<T &&>(kept::value); }
+    void *address() { return static_cast<void *>(std::addressof(this->kept::value)); }
 };
 template <typename T>
 requires std::is_reference_v<T>

@@ -66,7 +66,9 @@ constexpr bool check_computation() {
 
 /* ---- Handlers without a stack ---- */
 
-struct landed {};
+struct HAFT_SHARED landed {};
+/* The same where the frame may be copied: that it is caught says so (multi_shot.hpp). */
+struct HAFT_SHARED landed_in_copied {};
 
 template <typename Holder>
 struct in_place_scope : Holder {
@@ -74,6 +76,10 @@ struct in_place_scope : Holder {
     HAFT_DETAIL_INLINE explicit in_place_scope(Make &&make) : Holder(static_cast<Make &&>(make)) {}
     hafti_scope_t scope;
     unsigned uncaught; /* exceptions in flight around the handler */
+};
+struct forgetting_thrown {
+    holder_base &held;
+    HAFT_DETAIL_INLINE ~forgetting_thrown() { held.thrown.forget(); }
 };
 struct pushed_scope {
     hafti_scope_t *scope;
@@ -90,18 +96,20 @@ __attribute__((noinline)) typename Scope::body_result run_body(Scope &here, Body
 template <typename Scope, typename Given, typename Body>
 __attribute__((noinline)) typename Scope::body_result run_in_place(Scope &here, Body &body) {
     using Holder = typename Scope::held_type;
+    using landing = std::conditional_t<Holder::copied, landed_in_copied, landed>;
     here.landing.sp = haft_stack_pointer();
-    here.landing.land = [](haft_landing_t *) { throw landed{}; };
+    here.landing.land = [](haft_landing_t *) { throw landing{}; };
+    forgetting_thrown last{here};
     try {
         haft_scope_push(&here.scope, &clause_table<Holder>::handles, static_cast<Holder *>(&here));
         pushed_scope pushed{&here.scope};
         here.uncaught = hafti_thread()->globals->uncaught;
         return run_body<Scope, Given>(here, body);
-    } catch (const landed &) {
+    } catch (const landing &) {
         hafti_thread()->globals->uncaught = here.uncaught;
     }
 
-    std::rethrow_exception(std::move(here.thrown));
+    std::rethrow_exception(here.thrown.take());
 }
 
 /* ---- Handlers with a fiber ---- */
@@ -111,6 +119,9 @@ struct task : computation_of<typename Holder::body_result> {
     template <typename Make>
     HAFT_DETAIL_INLINE task(Make &&make, Body &&function)
         : held(static_cast<Make &&>(make)), body(std::move(function)) {}
+    ~task() { held.thrown.forget(); }
+    task(const task &) = delete;
+    task &operator=(const task &) = delete;
 
     /* The body's function; runs on the fiber. */
     static void *run(void *argument) {
@@ -125,7 +136,11 @@ struct task : computation_of<typename Holder::body_result> {
         });
         return nullptr;
     }
-    static void destroy_task(computation *self) noexcept { static_cast<task *>(self)->~task(); }
+    static void destroy(computation *self) noexcept { static_cast<task *>(self)->~task(); }
+    static inline const task_type of_type = {
+        &destroy, &type_mark<typename Holder::body_result>,
+        Holder::copied &&std::is_trivially_copyable_v<Body> &&
+            (in_word<Argument> || std::is_trivially_copyable_v<Argument>)};
 
     template <typename Make>
     static HAFT_DETAIL_INLINE task *create(const haft_fiber_options_t &options, Make &&make,
@@ -143,8 +158,7 @@ struct task : computation_of<typename Holder::body_result> {
         self->computation::held = &self->held;
         self->drive = &driver::drive<Holder>;
         self->unwind = &driver::unwind<Holder>;
-        self->destroy = &task::destroy_task;
-        self->result_type = &type_mark<typename Holder::body_result>;
+        self->type = &task::of_type;
         self->held.landing.fiber = fiber;
         return self;
     }

@@ -205,7 +205,7 @@ class resumption_base {
         using Holder = holder<typename kept<H...>::type, Body>;
         if (task == nullptr)
             haft_used_resumption(effect, "resumed");
-        if (task->result_type != &type_mark<Body>)
+        if (task->type->result != &type_mark<Body>)
             throw std::logic_error(
                 "haft: resume_with was given a handler for another result of the "
                 "body: name that type, resume_with<Body>(handler, value)");
@@ -224,7 +224,10 @@ class resumption_base {
         Holder *held =
             new Holder([&]() HAFT_DETAIL_INLINE_LAMBDA { return kept<H...>::make(handlers...); });
         held->landing.fiber = task->fiber;
-        held->destroy = [](holder_base *made) noexcept { delete static_cast<Holder *>(made); };
+        held->destroy = [](holder_base *made) noexcept {
+            made->thrown.forget();
+            delete static_cast<Holder *>(made);
+        };
         held->older = std::exchange(task->swapped, held);
         task->held = held;
         task->drive = drive;
