@@ -27,7 +27,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 import measuring  # noqa: E402
 
-# What is measured; the peers of which the best is compared with; what the ratio to that should be at most.
+# The rows that are measured; the peers of which the best is compared with; what the ratio to that should be at most.
 EFFECTS = {
     "switch": ("suspend and resume, a value each way", ["corosensei"], 1.0),
     "create": ("create, run to its end, drop", ["corosensei"], 1.0),

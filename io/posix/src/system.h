@@ -4,7 +4,7 @@
 #ifndef HAFTI_POSIX_SYSTEM_H
 #define HAFTI_POSIX_SYSTEM_H
 
-#include "../../src/simulated_calls.h"
+#include "../../src/calls.h"
 #include "haft/io_binding.h"
 
 #include <dirent.h>
@@ -76,9 +76,9 @@
     X(poll)                                                                                        \
     X(fcntl)                                                                                       \
     X(ioctl)                                                                                       \
-    X(dup)                                                                                         \
-    X(fsync)
+    X(dup)
 #define HAFT_POSIX_OF_FILES(X)                                                                     \
+    X(fsync)                                                                                       \
     X(openat)                                                                                      \
     X(lseek)                                                                                       \
     X(ftruncate)                                                                                   \
