@@ -42,7 +42,6 @@
  * third thread goes over to such a block, and back, and looks whether it is what it should be.
  */
 #include "own_threads.h"
-#include "memcheck.h"
 #include "system_call.h"
 
 #include <dlfcn.h>
@@ -713,10 +712,6 @@ static const char *prove(void) {
     if (dlsym(RTLD_DEFAULT, "__asan_init") != NULL || dlsym(RTLD_DEFAULT, "__tsan_init") != NULL ||
         dlsym(RTLD_DEFAULT, "__msan_init") != NULL)
         return "the sanitizers keep what they know of a thread in thread-local variables";
-#    if __has_include(<valgrind/memcheck.h>)
-    if (RUNNING_ON_VALGRIND)
-        return "runs under Valgrind with it do not always end";
-#    endif
     hafti_io_sets_pointer_by_call = !has_instruction();
     const char *refused = find_names();
     if (refused == NULL)

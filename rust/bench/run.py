@@ -167,14 +167,21 @@ def work_table(results):
     return measuring.table(["an operation, ns", *names, "Haft / best peer", "at most", "met"], rows)
 
 
-def own_table(results):
+def own_section(results):
+    if "own" not in results:
+        return ""
     rows = []
     for work, (what, _) in WORKS.items():
-        figures = results.get("own", {}).get(work, {})
-        measure = ratio(figures, "own", ["shared"]) if figures else None
+        figures = results["own"][work]
         rows.append([what, measuring.figure(figures.get("shared")), measuring.figure(figures.get("own")),
-                     *judged(measure, MOST_OWN.get(work))])
-    return measuring.table(["an operation, ns", "of the thread", "of the task's own", "own / the thread's", "at most", "met"], rows)
+                     *judged(ratio(figures, "own", ["shared"]), MOST_OWN.get(work))])
+    table = measuring.table(["an operation, ns", "of the thread", "of the task's own", "own / the thread's", "at most", "met"], rows)
+    return f"""## Thread-locals of a task's own
+
+The same on one thread, by runs that take turns with and without `Options::own_thread_locals`. Most of the difference of a yield is the processor's for writing the thread pointer (docs/io.md).
+
+{table}
+"""
 
 
 def echo_table(results):
@@ -204,12 +211,7 @@ Processor time. Each run is itself a series of {ROUNDS} rounds in which the loop
 Processor time of the whole program, on all its threads. Tokio's current-thread runtime and smol's local executor on one thread; Tokio's multi-thread runtime and one executor of smol's for all on two; may's workers. may's channel has no bound. A peer without a figure has failed: may's million coroutines need more mappings of memory than Linux gives a process.
 
 {work_table(results)}
-## Thread-locals of a task's own
-
-The same on one thread, by runs that take turns with and without `Options::own_thread_locals`. Most of the difference of a yield is the processor's for writing the thread pointer (docs/io.md).
-
-{own_table(results)}
-## TCP echo
+{own_section(results)}## TCP echo
 
 Messages of 64 bytes; the server's processor time a message, from when each connection has exchanged one; server and load have a processor each. `haft::net` reads into memory that is lent; the others have a buffer of 1 KiB for each connection.
 
