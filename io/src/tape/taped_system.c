@@ -162,6 +162,7 @@ static int taped_list(const char *path, struct dirent ***entries) {
         size += sizeof(uint32_t) + size_of_name((*entries)[i]);
     taped.runner->taped = false;
     taped.tape = NULL;
+    tape = taped.runner->worker->tape;
     hafti_io_keep_head(tape, HAFTI_IO_TAPED_LIST, -1, count, size);
     for (int i = 0; i < count; i++) {
         uint32_t own = size_of_name((*entries)[i]);
@@ -207,7 +208,7 @@ typedef struct address_head {
 
 int hafti_io_tape_addresses(hafti_io_taped_call_t *call, int code,
                             const struct addrinfo *addresses) {
-    hafti_io_tape_t *tape = call->tape;
+    hafti_io_tape_t *tape = call->runner->worker->tape;
     size_t size = 0;
     for (const struct addrinfo *one = addresses; one != NULL; one = one->ai_next)
         size += sizeof(address_head_t) + one->ai_addrlen;
