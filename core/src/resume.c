@@ -143,12 +143,48 @@ HAFTI_INLINE bool is_simply_new(const hafti_thread_t *thread, const haft_fiber_t
                         !hafti_exceptions_in(thread->exceptions));
 }
 
+/* Resumes a fiber that the current scope has resumed before, by a short switch from the segmented
+   fiber `on`. */
+static __attribute__((noinline)) haft_request_t
+resume_on_segments(hafti_thread_t *thread, haft_fiber_t *on, haft_fiber_t *fiber, void *word) {
+    HAFT_CHECK_CHAIN(thread);
+    fiber->context.gate = HAFTI_GATE_CLOSED;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (HAFTI_UNLIKELY(fiber->owner != thread->current->serial))
+        hafti_resume_raced(fiber);
+    thread->current = fiber->top;
+    uintptr_t limit = haft_step_off_segments(thread);
+    fiber->within = on;
+    hafti_words_t words = hafti_switch_into(fiber, word);
+    haft_step_on_segments(on, limit);
+    if (fiber->within == on)
+        fiber->within = NULL; /* unless it stopped in another one */
+    HAFT_CHECK_FIBER(fiber);
+    if (HAFTI_UNLIKELY(words.special))
+        return hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
+    open_gate(fiber);
+    return (haft_request_t){(haft_effect_t *)words.second, words.first};
+}
+
+/* The segmented fiber from which that may be done, or NULL. */
+HAFTI_INLINE haft_fiber_t *on_segments(const hafti_thread_t *thread, const haft_fiber_t *fiber,
+                                       const haft_handles_t *handles) {
+    haft_fiber_t *on = haft_only_on_segments(thread);
+    return HAFTI_UNLIKELY(on != NULL) && fiber->owner == thread->current->serial &&
+                   fiber->context.gate == HAFTI_GATE_OPEN && fiber->scope.handles == handles
+               ? on
+               : NULL;
+}
+
 haft_request_t hafti_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
     hafti_thread_t *thread = haft_thread_ready();
     haft_check_given(fiber, "haft_resume", "fiber");
     haft_check_given(handles, "haft_resume", "set of effects");
     if (is_simply_new(thread, fiber))
         return resume_new(thread, fiber, word, handles);
+    haft_fiber_t *on = on_segments(thread, fiber, handles);
+    if (HAFTI_UNLIKELY(on != NULL))
+        return resume_on_segments(thread, on, fiber, word);
     return haft_enter(fiber, word, HAFTI_WAKE_REPLY, handles);
 }
 
@@ -159,6 +195,9 @@ haft_request_t hafti_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
     haft_check_given(handles, "haft_resume", "set of effects");
     if (is_simply_new(thread, fiber) && HAFTI_LIKELY(reply.to == 0))
         return resume_new(thread, fiber, NULL, handles);
+    haft_fiber_t *on = on_segments(thread, fiber, handles);
+    if (HAFTI_UNLIKELY(on != NULL) && hafti_is_reply_to(fiber->awaits, reply.to))
+        return resume_on_segments(thread, on, fiber, reply.word);
     uint64_t owner = claim_to_resume(thread, fiber);
     uintptr_t awaits = fiber->awaits; /* once it is released, another thread may resume it */
     if (HAFTI_UNLIKELY(!hafti_is_reply_to(awaits, reply.to))) {

@@ -31,7 +31,7 @@ if [ -n "$strays" ]; then
   status=1
 fi
 
-# What the library exports.
+# The names that the library exports.
 for symbol in $(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }'); do
   case $symbol in
     hafti_segments_* | HAFT_*) continue ;; # called by __morestack; the version

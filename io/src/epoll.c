@@ -200,37 +200,33 @@ static inline void note_read(const hafti_io_worker_t *worker, hafti_io_descripto
         set_left(entry, HAFTI_IO_NONE);
 }
 
-static HAFTI_IO_HOT ssize_t read_by_epoll(hafti_io_runner_t *runner, int descriptor, void *buffer,
-                                          size_t size) {
+static HAFTI_IO_HOT __attribute__((noinline)) ssize_t
+read_by_epoll(hafti_io_runner_t *runner, enum hafti_io_kind kind, int descriptor,
+              const void *buffer, size_t size) {
     hafti_io_worker_t *worker = runner->worker;
+    void *into = (void *)(uintptr_t)buffer;
+    bool lends = kind == HAFTI_IO_READ_LENT;
+    size_t asked = lends ? HAFT_IO_LENT_SIZE : size;
     hafti_io_descriptor_t *entry = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
-    if (HAFTI_IO_UNLIKELY(entry == NULL || !may_be_short(worker, entry) || size == 0 ||
+    if (HAFTI_IO_UNLIKELY(entry == NULL || !may_be_short(worker, entry) || asked == 0 ||
                           hafti_io_is_withdrawn(runner)))
-        return -EAGAIN;
+        return hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
     int code = wait_if_drained(runner, entry);
     if (HAFTI_IO_UNLIKELY(code != 0))
         return code;
-    ssize_t got = receive(worker, descriptor, buffer, size);
+    ssize_t got =
+        lends ? receive_lent(worker, descriptor, into) : receive(worker, descriptor, into, size);
+    if (HAFTI_IO_UNLIKELY(got == -EAGAIN))
+        return hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
     if (HAFTI_IO_LIKELY(got > 0))
-        note_read(worker, entry, (size_t)got < size);
+        note_read(worker, entry, (size_t)got < asked);
     return got;
 }
 
-static HAFTI_IO_HOT ssize_t read_lent_by_epoll(hafti_io_runner_t *runner, int descriptor,
-                                               const void **bytes) {
-    hafti_io_worker_t *worker = runner->worker;
-    hafti_io_descriptor_t *entry = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
-    if (HAFTI_IO_UNLIKELY(entry == NULL || !may_be_short(worker, entry) ||
-                          hafti_io_is_withdrawn(runner)))
-        return hafti_io_read_lent_generally(runner, descriptor, bytes);
-    int code = wait_if_drained(runner, entry);
-    if (HAFTI_IO_UNLIKELY(code != 0))
-        return code;
-    ssize_t got = receive_lent(worker, descriptor, bytes);
-    if (HAFTI_IO_UNLIKELY(got <= 0))
-        return got == -EAGAIN ? hafti_io_read_lent_generally(runner, descriptor, bytes) : got;
-    note_read(worker, entry, got < HAFT_IO_LENT_SIZE);
-    return got;
+static HAFTI_IO_HOT ssize_t transfer_by_epoll(hafti_io_runner_t *runner, enum hafti_io_kind kind,
+                                              int descriptor, const void *buffer, size_t size) {
+    return kind == HAFTI_IO_WRITE ? hafti_io_write_at_once(runner, kind, descriptor, buffer, size)
+                                  : read_by_epoll(runner, kind, descriptor, buffer, size);
 }
 
 /* Data that was there before causes an edge only by a call of epoll_ctl. */
@@ -387,9 +383,7 @@ const hafti_io_backend_t hafti_io_epoll = {
     .start = start_epoll,
     .stop = stop_epoll,
     .operate = operate_by_epoll,
-    .read_lent = read_lent_by_epoll,
-    .write = hafti_io_write_at_once,
-    .read = read_by_epoll,
+    .transfer = transfer_by_epoll,
     .send_last = hafti_io_send_last_at_once,
     .watch = watch_by_epoll,
     .close = hafti_io_close_descriptor,

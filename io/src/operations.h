@@ -30,11 +30,9 @@ int hafti_io_call_for_a_moment(void (*function)(void *), void *argument);
 /* Makes the system call and waits for it on this thread. */
 ssize_t hafti_io_operate_blocking(hafti_io_operation_t *operation);
 /* Reads or writes by `operate` of the back end. */
-ssize_t hafti_io_transfer_generally(hafti_io_runner_t *runner, enum hafti_io_kind kind,
-                                    int descriptor, const void *buffer, size_t size);
+hafti_io_transfer_t hafti_io_transfer_generally;
 /* Send without asking the kernel for anything first; in a run of one thread. */
-ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor, const void *buffer,
-                               size_t size);
+hafti_io_transfer_t hafti_io_write_at_once;
 ssize_t hafti_io_send_last_at_once(hafti_io_worker_t *worker, int descriptor,
                                    hafti_io_sending_t *unused, hafti_io_lent_t *lent, size_t size);
 

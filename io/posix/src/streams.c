@@ -16,7 +16,7 @@ typedef struct stream {
 } stream_t;
 
 /* NULL, and errno: the caller is not of the stream's run. */
-static const haft_io_simulated_calls_t *calls_of(const stream_t *stream) {
+static const haft_io_calls_t *calls_of(const stream_t *stream) {
     if (hafti_posix_on_task() && haft_io_run_number() == stream->run)
         return haft_io_simulated_calls();
     hafti_posix_set_error(EBADF);
@@ -27,7 +27,7 @@ static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
     const stream_t *stream = cookie;
     if (stream->run == 0)
         return SYSTEM(read)(stream->descriptor, buffer, size);
-    const haft_io_simulated_calls_t *calls = calls_of(stream);
+    const haft_io_calls_t *calls = calls_of(stream);
     if (calls == NULL)
         return -1;
     ssize_t done = calls->readv(stream->descriptor, &(struct iovec){buffer, size}, 1, -1);
@@ -38,7 +38,7 @@ static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
 static ssize_t write_some(const stream_t *stream, const char *buffer, size_t size) {
     if (stream->run == 0)
         return SYSTEM(write)(stream->descriptor, buffer, size);
-    const haft_io_simulated_calls_t *calls = calls_of(stream);
+    const haft_io_calls_t *calls = calls_of(stream);
     struct iovec part = {(void *)(uintptr_t)buffer, size};
     return calls != NULL
                ? (ssize_t)hafti_posix_result(calls->writev(stream->descriptor, &part, 1, -1))
@@ -62,7 +62,7 @@ static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
 
 static int seek_stream(void *cookie, off64_t *offset, int whence) {
     const stream_t *stream = cookie;
-    const haft_io_simulated_calls_t *calls = stream->run != 0 ? calls_of(stream) : NULL;
+    const haft_io_calls_t *calls = stream->run != 0 ? calls_of(stream) : NULL;
     if (calls == NULL && stream->run != 0)
         return -1;
     int64_t position = calls != NULL

@@ -62,8 +62,7 @@ bool hafti_io_kept_join(hafti_io_worker_t *worker) {
                      .file = -1,
                      .most = run->most,
                      .path = strdup(run->path),
-                     .differs = run->differs,
-                     .system = run->system};
+                     .differs = run->differs};
     worker->tape = tape;
     return true;
 }
@@ -95,7 +94,6 @@ static tape_t *add_tape(tape_t *run) {
                      .place = run->requests_count,
                      .most = run->most,
                      .real = run->real,
-                     .system = run->system,
                      .differs = run->differs,
                      .worker = run->worker};
     run->requests[run->requests_count++] = tape;

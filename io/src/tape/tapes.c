@@ -158,7 +158,6 @@ static int open_tape(tape_t *tape, const char *record, const char *replay) {
                 strerror(-code));
     tape->differs = differs;
     tape->awaits = hafti_io_tape_await;
-    tape->system = &hafti_io_taped;
     return code;
 }
 
@@ -245,7 +244,6 @@ static int tape_that_keeps(const haft_io_run_options_t *options, tape_t **tape) 
     int code = folder != NULL ? hafti_io_kept_new(folder, options, tape) : 0;
     if (code == 0 && *tape != NULL) {
         (*tape)->differs = differs;
-        (*tape)->system = &hafti_io_taped;
         tell_beginning();
     }
     return code;
@@ -294,6 +292,8 @@ static void count_runs(int by) {
 void hafti_io_tape_begin_run(hafti_io_worker_t *worker) {
     tape_t *tape = worker->tape;
     tape->begun = true;
+    worker->calls = worker->simulated_calls = worker->network_calls = worker->file_calls =
+        hafti_io_taped_calls();
     tape->worker = worker;
     if (tape->keeps) {
         hafti_io_record_backend(worker);

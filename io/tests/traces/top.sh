@@ -4,11 +4,9 @@
 # connect; what there is when the program has ended, or was killed; and what is said where there is nothing.
 set -eu
 program=$1
-command -v python3 >/dev/null || { echo 'python3 is not here'; exit 77; }
+. "$HAFT_SOURCE_DIR/io/tests/traces/head.sh"
 tool="python3 $HAFT_SOURCE_DIR/tools/haft-top"
-folder=$(mktemp -d)
 trap 'exec 3>&-; rm -rf "$folder"' EXIT
-cd "$folder"
 mkfifo lives
 
 # begins PROGRAM'S ARGUMENT...: it lives until `ends`.
