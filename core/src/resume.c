@@ -42,6 +42,21 @@ HAFTI_INLINE void open_gate(haft_fiber_t *fiber) {
                      __ATOMIC_RELEASE);
 }
 
+/* The scopes inside the fiber may remember clauses. */
+static HAFTI_COLD void tell_of_entry(hafti_thread_t *thread, const haft_fiber_t *fiber,
+                                     enum hafti_wake wake) {
+    renew(thread, fiber->top, fiber->scope.outer);
+    haft_tell_of_fiber(wake == HAFTI_WAKE_UNWIND ? HAFT_OBSERVED_DROP : HAFT_OBSERVED_RESUME, fiber,
+                       hafti_awaited(fiber));
+}
+static HAFTI_COLD void tell_of_arrival(const haft_fiber_t *fiber, hafti_words_t words) {
+    const haft_effect_t *thrown = (const haft_effect_t *)words.second;
+    if (!words.special)
+        haft_tell_of_fiber(HAFT_OBSERVED_PERFORM, fiber, hafti_awaited(fiber));
+    else
+        haft_tell_of_fiber(HAFT_OBSERVED_FINISH, fiber, thrown != HAFT_ID(return ) ? thrown : NULL);
+}
+
 HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, void *word,
                                   enum hafti_wake wake, const haft_handles_t *handles,
                                   uint64_t owner) {
@@ -57,6 +72,8 @@ HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, v
         renew(thread, fiber->top, fiber->scope.outer);
     fiber->scope.outer = current;
     fiber->state = HAFT_FIBER_RUNNING;
+    if (HAFTI_UNLIKELY(hafti_exceptions_in(thread->exceptions)) && haft_is_observed(thread))
+        tell_of_entry(thread, fiber, wake);
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* signal handlers see whole scopes */
     thread->current = fiber->top;
     hafti_exceptions_t mine = haft_exceptions_put_aside(thread, fiber, HAFTI_EXCEPTED_RESUMER);
@@ -71,6 +88,8 @@ HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, v
     haft_exceptions_put_back(hafti_thread(), fiber, HAFTI_EXCEPTED_RESUMER, mine);
     HAFT_CHECK_CHAIN(hafti_thread());
     HAFT_CHECK_FIBER(fiber);
+    if (HAFTI_UNLIKELY(haft_is_observed(hafti_thread())))
+        tell_of_arrival(fiber, words);
     if (words.special)
         return hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
     open_gate(fiber);

@@ -36,7 +36,7 @@ for symbol in $(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); pr
   case $symbol in
     hafti_segments_* | HAFT_*) continue ;; # called by __morestack; the version
     hafti_*) files="$include/haft.h $include/haft/inner/*.h" ;;
-    *) files="$include/haft.h $include/haft/language.h $include/haft/segments.h $include/haft/thread_pointers.h" ;;
+    *) files="$include/haft.h $include/haft/language.h $include/haft/observe.h $include/haft/segments.h $include/haft/thread_pointers.h" ;;
   esac
   # shellcheck disable=SC2086 # files
   if ! grep -qw "$symbol" $files; then

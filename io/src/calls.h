@@ -127,6 +127,8 @@ extern const haft_io_calls_t hafti_io_machine;
 /* Whether this process has begun a simulation. Before that no caller is in one, and need not ask
    further. */
 extern bool haft_io_simulates;
+/* Set by libhaft-posix when it is loaded: the C library's functions are then the simulation's. */
+extern bool haft_io_simulates_c_library;
 /* The calls of the simulation in which the calling task runs. NULL: it runs in none. */
 const haft_io_calls_t *haft_io_simulated_calls(void);
 /* The same, if that simulates what is made or named: a network, files. */

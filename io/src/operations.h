@@ -39,6 +39,8 @@ ssize_t hafti_io_send_last_at_once(hafti_io_worker_t *worker, int descriptor,
 /* haft_io_call_blocking and haft_io_call_or_leave for the library's own calls, which are the
    machine's in a simulation, too. */
 int hafti_io_call_in_pool(void (*function)(void *), void *argument, void (*left)(void *));
+/* The same, but in a simulation the task itself calls, after others have gone on. */
+int hafti_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 /* In a cancelled task only waits TO_THE_END are begun. */
 int hafti_io_pool_call(hafti_io_runner_t *runner, void (*function)(void *), void *argument,
                        void (*left)(void *), enum hafti_io_wait_kind kind);

@@ -69,7 +69,7 @@ static int resolve(const char *host, const char *service, const struct addrinfo 
     resolve_call_t *call = resolve_call_new(host, service, hints);
     if (call == NULL)
         return -ENOMEM;
-    int code = haft_io_call_or_leave(call_resolve, call, leave_resolve);
+    int code = hafti_io_call_or_leave(call_resolve, call, leave_resolve);
     if (code != 0)
         return code;
     code = code_of_resolver(call);

@@ -84,6 +84,22 @@ static HAFTI_IO_COLD void change_loops(hafti_io_worker_t *worker, haft_io_task_t
     hafti_io_append(worker->ready.next, &task->queued);
 }
 
+static HAFTI_IO_COLD void trace_hold(const hafti_io_runner_t *runner) {
+    enum { MOST = 24 };
+    void *addresses[MOST];
+    const haft_io_task_t *task = runner->task;
+    int count = haft_fiber_backtrace(runner->fiber, addresses, MOST);
+    count = haft_programs_frames(addresses, count, (const void *)(uintptr_t)task->function, true);
+    hafti_io_trace_frames(task, addresses, count);
+}
+
+static HAFTI_IO_COLD void trace_suspended(const hafti_io_runner_t *runner,
+                                          enum hafti_io_event event, const char *waits_for) {
+    hafti_io_trace(event, runner->task, waits_for, false, 0, 0);
+    if (hafti_io_trace_held_longest())
+        trace_hold(runner);
+}
+
 static inline void has_parked(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
                               const bool traced) {
     haft_io_task_t *task = runner->task;
@@ -92,7 +108,7 @@ static inline void has_parked(hafti_io_worker_t *worker, hafti_io_runner_t *runn
         return;
     }
     if (traced && hafti_io_is_traced())
-        hafti_io_trace(HAFTI_IO_EVENT_PARK, task, runner->waits_for, false, 0, 0);
+        trace_suspended(runner, HAFTI_IO_EVENT_PARK, runner->waits_for);
     runner->saved_errno = *worker->error;
     if (HAFTI_IO_LIKELY(hafti_io_state(task) == HAFTI_IO_RUNNING)) { /* not READY */
         HAFTI_IO_CHECK(waiting, worker, task);
@@ -156,7 +172,7 @@ static inline __attribute__((always_inline)) bool run(hafti_io_worker_t *worker,
         if (HAFTI_IO_LIKELY(!worker->forked)) {
             hafti_io_note_yield(worker, runner);
             if (traced && hafti_io_is_traced())
-                hafti_io_trace(HAFTI_IO_EVENT_YIELD, runner->task, NULL, false, 0, 0);
+                trace_suspended(runner, HAFTI_IO_EVENT_YIELD, NULL);
             hafti_io_set_running(worker, NULL);
             hafti_io_let_go_on_anywhere(worker, runner->task);
             return true;

@@ -169,6 +169,10 @@ static const hafti_posix_system_t *simulated_system(void) {
     return &simulated;
 }
 
+__attribute__((constructor)) static void tell_that_it_is_there(void) {
+    haft_io_simulates_c_library = true;
+}
+
 /* (A thread that has been blocked for a task, by haft_io_block_thread, is on none.) */
 const hafti_posix_system_t *hafti_posix_simulated_system(void) {
     const hafti_posix_system_t *system = hafti_posix_system();

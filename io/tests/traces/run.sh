@@ -25,6 +25,9 @@ for backend in epoll ''; do
   grep -q "^'a receiver': 1 tasks" stats
   grep -q '^  hear all = 45: 1  p50 ' stats
   grep -q '^  from wake to run .*p99.9' stats
+  # Where the longest hold has ended, if the file says so: its functions, or places in it.
+  sed -n '/^longest runs/,/^$/p' stats | sed -n "/'a busy one'/,/^  *[0-9.]* [a-z]*s  '/p" >hold
+  grep -q "^ *\(compute_long\|.*traced+0x\)" hold || { cat stats; exit 1; }
   trace 2 'a sender' 'a receiver' 'hear all'
 done
 
