@@ -30,6 +30,7 @@ if command -v python3 >/dev/null; then
   # shellcheck disable=SC2046
   knows haft-trace.1 $(python3 ../../tools/haft-trace otlp --help | sed -n 's/.*\[--\([a-z]*\) .*/-\1/p')
   knows haft-top.1 -once
+  knows haft-replay.1 -as-test -expects
 fi
 # shellcheck disable=SC2046
 knows haft-debug.7 $(sed -n 's/^| `\(haft [a-z]*\).*/\1/p' ../debugging.md | tr ' ' '.')

@@ -54,6 +54,7 @@ CROWDED = [("apart", 2, False, 20_000), ("apart", 2, True, 5_000), ("apart", 4, 
            *((work, threads, crowded, 200_000) for work in ("spawn", "channel", "mutex")
              for threads, crowded in ((2, True), (4, False), (4, True)))]
 MOST_CROWDED = 1.5
+MOST_RECORDED = 60  # ns
 APART = "a message between two threads and one back"
 NEIGHBOURS = {"alone": "alone", "flood": "beside 4 that flood with 16 KiB", "compute": "beside 2 tasks that compute 1 ms and yield"}
 IDLE = 19000  # the server and the load each have so many descriptors
@@ -177,6 +178,20 @@ def measure_neighbours(neighbours, programs, repeats, seconds):
             for mode in NEIGHBOURS}
 
 
+def measure_recorded(program, repeats):
+    """Nanoseconds of an operation and of a reading of the time, and bytes of the record for each, by back ends."""
+    def run(backend, *file):
+        text = measured([program, *file], 1, {"HAFT_IO_BACKEND": backend})
+        return None if text is None else [float(word) for word in text.split()]
+    file = pathlib.Path("/dev/shm") / f"haft-recorded.{os.getpid()}"
+    try:
+        return {backend: series({"as it is": lambda backend=backend: run(backend),
+                                 "recorded": lambda backend=backend: run(backend, file)}, repeats)
+                for backend in ("epoll", "io_uring")}
+    finally:
+        file.unlink(missing_ok=True)
+
+
 def measure_trip(micro, repeats):
     """Nanoseconds of a perform and its resumption."""
     runs = [measured([micro, "--only", "haft/round-trip"], 1) for _ in range(repeats)]
@@ -283,8 +298,27 @@ def neighbours_table(entries):
                            if entries[mode].get(name) else "-" for name in names)] for mode, what in NEIGHBOURS.items()])
 
 
+def recorded_table(entries):
+    rows = []
+    for backend, figures in entries.items():
+        plain_runs, recorded = figures["as it is"], figures["recorded"]
+        for index, what in enumerate(("an operation with its switch of tasks", "a reading of the time")):
+            more = statistics.median(column(recorded, index)) - statistics.median(column(plain_runs, index))
+            rows.append([f"{what}, {backend}", figure(column(plain_runs, index)), figure(column(recorded, index)),
+                         f"{more:.1f}", str(MOST_RECORDED), verdict(more, MOST_RECORDED)])
+    return table(["ns", "as it is", "recorded", "more", "at most", "met"], rows)
+
+
 def crowded_report(results):
     text = ""
+    if "recorded" in results:
+        bytes_of = statistics.median(column(next(iter(results["recorded"].values()))["recorded"], 2))
+        text += f"""
+## A run that is recorded
+
+Into a file in memory, by the processor's time of the thread: two tasks exchange 64 bytes over a pair of sockets, and one reads the time. The record takes {bytes_of:.1f} bytes for each, with what has come.
+
+{recorded_table(results['recorded'])}"""
     if "neighbours" in results:
         text += f"""
 ## Latency beside neighbours
@@ -384,7 +418,7 @@ def pages(results):
 
 
 def main():
-    arguments = arguments_of(__doc__, [*WORKS, "echo", "idle", "neighbours", "crowded"])
+    arguments = arguments_of(__doc__, [*WORKS, "echo", "idle", "neighbours", "crowded", "recorded"])
     kept = HERE / "results.json"
     results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {"work": {}}
     if arguments.check:
@@ -394,7 +428,7 @@ def main():
         repeats = 1 if quick else arguments.repeats
         programs = {"Haft": arguments.build / "io" / "work", **build_peers(arguments.build / "io" / "peers")}
         echo = arguments.build / "io" / "echo"
-        wanted = arguments.only or [*WORKS, "echo", "idle", "neighbours", "crowded"]
+        wanted = arguments.only or [*WORKS, "echo", "idle", "neighbours", "crowded", "recorded"]
         for name in wanted:
             print(f"  {name}", file=sys.stderr)
             if name == "echo":
@@ -404,6 +438,8 @@ def main():
                 results[name] = measure_neighbours(echo.with_name(name), programs, repeats, 0.2 if quick else 1)
             elif name == "crowded":
                 results[name] = measure_crowded(programs, repeats, 10 if quick else 1)
+            elif name == "recorded":
+                results[name] = measure_recorded(echo.with_name(name), repeats)
             elif name == "idle":
                 results["idle"] = measure_idle(echo, programs, 1000 if quick else IDLE)
             else:

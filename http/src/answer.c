@@ -69,6 +69,9 @@ int haft_http_answer_begin(haft_http_request_t *request, int status, const char 
         request->message.waits_for_word || request->message.error != 0 ||
         atomic_load(&request->server->stopping))
         request->keeps = false;
+    if (request->kept != NULL)
+        request->copy->size = 0;
+    HAFTI_HTTP_UNKEPT(request->kept != NULL);
     return request->framing->head(request, type, sent);
 }
 
@@ -86,6 +89,8 @@ int haft_http_answer_write(haft_http_request_t *request, const void *bytes, size
             return -EMSGSIZE;
         answer->left -= size;
     }
+    if (request->kept != NULL)
+        hafti_http_bytes_add(request->copy, bytes, size);
     if (size != 0 && answer->encoder != NULL)
         return hafti_http_encode(request, bytes, size, HAFTI_HTTP_MORE);
     answer->written += size;
@@ -276,6 +281,7 @@ void haft_http_request_note_failure(haft_http_request_t *request, const char *te
 }
 
 static int inform(haft_http_request_t *request, int status, const char *lines, size_t size) {
+    HAFTI_HTTP_UNKEPT(request->kept != NULL);
     int code = request->framing->inform(request, status, lines, size);
     request->answer.is_sent = false;
     return code;

@@ -36,6 +36,7 @@ static ssize_t fill(hafti_http_message_t *message) {
     hafti_http_stream_t *stream = message->stream;
     if (stream->at != stream->end)
         return stream->end - stream->at;
+    HAFTI_HTTP_UNKEPT(stream->is_unkept);
     int64_t begun = haft_io_now();
     ssize_t size = hafti_http_stream_fill(stream, deadline_of(message, begun));
     hafti_http_patience_left(&message->patience, message->limits->body_time,
@@ -128,7 +129,7 @@ static ssize_t read_chunked(hafti_http_message_t *message, char *buffer, size_t 
     return (ssize_t)message->into_size;
 }
 
-ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffer, size_t size) {
+static ssize_t read_some(hafti_http_message_t *message, void *buffer, size_t size) {
     if (message->error != 0)
         return message->error;
     if (message->is_complete || size == 0)
@@ -140,6 +141,13 @@ ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffe
     if (message->body == HAFTI_HTTP_UNTIL_CLOSE)
         return read_until_close(message, buffer, size);
     return read_sized(message, buffer, size);
+}
+
+ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffer, size_t size) {
+    ssize_t got = read_some(message, buffer, size);
+    if (got > 0 && message->copy != NULL)
+        hafti_http_bytes_add(message->copy, buffer, (size_t)got);
+    return got;
 }
 
 /* Apart, so that a request without a body needs no room for it on the stack. */

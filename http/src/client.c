@@ -79,12 +79,17 @@ static bool end_stream(haft_http_reply_t *reply) {
     }
     haft_io_give_back(stream->lent);
     stream->lent = NULL;
+    if (haft_io_kept_use() == HAFT_IO_TAPE_ANSWERS)
+        return false; /* there is no connection */
+    hafti_http_untape_stream(stream);
+    HAFTI_HTTP_UNKEPT(haft_io_kept_use() != HAFT_IO_TAPE_NONE);
     hafti_http_pool_give(reply->client->pool, origin_of(reply), stream);
     return true;
 }
 
 static void close_reply(haft_http_reply_t *reply) {
     bool is_kept = reply->version != NULL && reply->version->end(reply);
+    HAFTI_HTTP_UNKEPT(haft_io_kept_use() != HAFT_IO_TAPE_NONE);
     hafti_http_places_leave(reply->client, &reply->places);
     if (is_kept)
         hafti_http_kept_trim(reply->client, reply->client->kept_in_all);
@@ -200,12 +205,22 @@ static int connect_for(haft_http_reply_t *reply, hafti_http_need_t need) {
     return 0;
 }
 
-static int open_stream(haft_http_reply_t *reply, hafti_http_need_t need) {
-    reply->message.is_complete = false; /* that of an answer before */
-    reply->was_kept = reply->was_refused = false;
+static int open_any(haft_http_reply_t *reply, hafti_http_need_t need) {
     return reply->url.is_secure && need != HAFTI_HTTP_FOR_UPGRADE
                ? hafti_http2_open(reply, need, connect_for)
                : connect_for(reply, need);
+}
+
+static int open_stream(haft_http_reply_t *reply, hafti_http_need_t need) {
+    reply->message.is_complete = false; /* that of an answer before */
+    reply->was_kept = reply->was_refused = false;
+    enum haft_io_tape_use use = haft_io_kept_use();
+    if (use == HAFT_IO_TAPE_NONE)
+        return open_any(reply, need);
+    int code = hafti_http_tape_connection(reply, need, open_any);
+    if (code == 0 && use == HAFT_IO_TAPE_ANSWERS)
+        reply->version = &http1;
+    return code;
 }
 
 /* ---- Asking ---- */

@@ -211,6 +211,14 @@ typedef enum {
     HAFTI_HTTP_FOR_UPGRADE, /* a new one, where the server is offered nothing but HTTP/1 */
 } hafti_http_need_t;
 
+/* ---- client_taped.c: questions of a handler whose request is kept ---- */
+
+/* Like `connect`; where the request is replayed, the stream is one of the record. */
+int hafti_http_tape_connection(haft_http_reply_t *reply, hafti_http_need_t need,
+                               int (*connect)(haft_http_reply_t *reply, hafti_http_need_t need));
+/* Before others may have the stream: it is as it was connected. */
+void hafti_http_untape_stream(hafti_http_stream_t *stream);
+
 /* ---- question.c ---- */
 
 /* Over HTTP/1.1: the head, with a body that is in memory; and a body that a function produces. */

@@ -302,6 +302,8 @@ void hafti_http_request_end(haft_http_request_t *request) {
         end_span(request);
         unwind_request(request);
         hafti_http_tasks_end(request, -ECANCELED); /* of the application's function for errors */
+        if (request->kept != NULL)
+            hafti_http_kept_end(request, true);
         if (request->server->notes_requests)
             hafti_http_note_request(request);
     }
@@ -324,6 +326,7 @@ void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *
     request->match.count = 0;
     request->form = NULL;
     request->failure = NULL;
+    request->kept = NULL;
     hafti_http_message_begin(&request->message, stream, &server->limits, HTTP_REQUEST);
     request->message.takes_connect = server->connect.handler != NULL;
 }
@@ -358,6 +361,8 @@ static void answer_request(haft_http_request_t *request) {
     request->method = llhttp_method_name((llhttp_method_t)message->parser.method);
     request->is_head = message->parser.method == HTTP_HEAD;
     request->keeps = hafti_http_message_is_kept(message);
+    if (request->server->keeping != HAFTI_HTTP_FORGETS)
+        hafti_http_kept_begin(request);
     begin_to_watch(request);
     request->is_running = true;
     request->served->request = request;
@@ -365,6 +370,8 @@ static void answer_request(haft_http_request_t *request) {
     if (request->is_traced)
         hafti_http_identify_span();
     dispatch(request);
+    if (request->kept != NULL)
+        hafti_http_kept_end(request, false);
     end_span(request);
     request->served->request = NULL;
     request->is_running = false;

@@ -53,6 +53,7 @@ int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, si
 }
 
 int hafti_http_answer_put(haft_http_request_t *request, const void *bytes, size_t size) {
+    HAFTI_HTTP_UNKEPT(request->kept != NULL);
     return request->answer.chunked ? request->framing->piece(request, bytes, size)
                                    : hafti_http_answer_gather(request, bytes, size);
 }

@@ -103,6 +103,8 @@ struct haft_http_request {
     char *form; /* the body */
     size_t form_size;
     const char *failure;
+    struct hafti_http_kept *kept; /* what is kept of it, while its handler runs; or NULL */
+    hafti_http_bytes_t *copy;     /* `kept`: gets the answer's body, as the handler writes it */
     hafti_http_message_t message;
 };
 
@@ -164,6 +166,15 @@ void hafti_http_encoder_free(hafti_http_encoder_t *encoder);
 
 /* Bytes of a file, for an answer of just so many. */
 int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size);
+
+/* ---- kept.c: requests that are kept, or replayed -------------------------------------------- */
+
+/* How a server that is served treats requests. */
+typedef enum { HAFTI_HTTP_FORGETS, HAFTI_HTTP_KEEPS, HAFTI_HTTP_REPLAYS } hafti_http_keeping_t;
+/* Around the handler, and the middleware, of a request of a server that does not forget. */
+void hafti_http_kept_begin(haft_http_request_t *request);
+/* `is_lost`: its handler has failed, and the stack is being unwound. */
+void hafti_http_kept_end(haft_http_request_t *request, bool is_lost);
 
 /* ---- upgrade.c, handshake.c, websocket.c ----------------------------------------------------- */
 
@@ -300,7 +311,8 @@ struct haft_http_server {
     hafti_http_proxies_t *proxies; /* that are trusted; may be NULL */
     bool notes_requests;           /* for the hook, or the counters */
     bool counts;
-    bool traces; /* each request belongs to a trace */
+    bool traces;                  /* each request belongs to a trace */
+    hafti_http_keeping_t keeping; /* while it is served */
     haft_http_access_hook_t *access_hook;
     void *access_argument;
     hafti_http_access_log_t access_log; /* what the hook writes, if it is the library's */
@@ -369,6 +381,9 @@ void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *
 void hafti_http_request_answer(haft_http_request_t *request, int code);
 /* Also where the stack is unwound. */
 void hafti_http_request_end(haft_http_request_t *request);
+/* ---- replaying.c ---- */
+/* Replays a request, if HAFT_IO_REPLAY names one: then the process ends here. */
+void hafti_http_replay_if_asked(haft_http_server_t *server);
 /* ---- tasks.c ---- */
 /* The scope for the tasks of a handler: that of the request whose handler the current task is
    in. */

@@ -41,6 +41,23 @@ char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t s
     return copy;
 }
 
+void hafti_http_bytes_add(hafti_http_bytes_t *bytes, const void *more, size_t size) {
+    enum { LEAST = 512, MOST = 1 << 20 };
+    size_t wanted = bytes->size + size, room = bytes->room != 0 ? bytes->room : LEAST;
+    while (room < wanted && room < MOST)
+        room *= 2;
+    char *grown = room != bytes->room ? realloc(bytes->bytes, room) : bytes->bytes;
+    if (grown != NULL) {
+        bytes->bytes = grown;
+        bytes->room = room;
+    }
+    size_t now = bytes->room - bytes->size < size ? bytes->room - bytes->size : size;
+    bytes->is_cut |= now < size;
+    if (now != 0)
+        memcpy(bytes->bytes + bytes->size, more, now);
+    bytes->size += now;
+}
+
 void hafti_http_free_memory(hafti_http_message_t *message) {
     haft_io_give_back(message->block);
     while (message->more != NULL) {

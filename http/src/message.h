@@ -28,6 +28,14 @@ typedef enum {
     HAFTI_HTTP_UNTIL_CLOSE, /* of an answer */
 } hafti_http_body_kind_t;
 
+/* Bytes that grow, up to a limit; then they are cut. */
+typedef struct {
+    char *bytes;
+    size_t size, room;
+    bool is_cut;
+} hafti_http_bytes_t;
+void hafti_http_bytes_add(hafti_http_bytes_t *bytes, const void *more, size_t size);
+
 typedef struct hafti_http_decoder hafti_http_decoder_t;
 
 typedef struct {
@@ -63,6 +71,7 @@ typedef struct {
     char *trailers; /* name, '\0', value, '\0', and so on */
     size_t trailers_size;
     hafti_http_decoder_t *decoder; /* of the body; NULL: it is read as it came */
+    hafti_http_bytes_t *copy;      /* gets all that is read of the body, as it came; or NULL */
 } hafti_http_message_t;
 
 /* A head of status 1xx, which has come before an answer (RFC 9110, section 15.2). */

@@ -98,6 +98,7 @@ int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_
     int threads = options->threads, wrong = check(server, options);
     if (wrong != 0)
         return wrong;
+    hafti_http_replay_if_asked(server);
     haft_io_run_options_t how = {.threads = threads == 0                          ? 1
                                             : threads == HAFT_HTTP_EACH_PROCESSOR ? 0
                                                                                   : threads,
@@ -105,7 +106,8 @@ int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_
                                  .stack_size = options->stack_size,
                                  .watchdog = options->watchdog,
                                  .dump_signal = options->dump_signal,
-                                 .observed = options->debug_listen != NULL};
+                                 .observed = options->debug_listen != NULL,
+                                 .keep_requests = options->keep_requests};
     sigset_t before;
     set_signals(&running, true);
     pthread_sigmask(SIG_BLOCK, &running.signals, &before);
@@ -121,7 +123,7 @@ int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_
 
 static bool is_of_run(const haft_http_run_options_t *options) {
     return options->threads != 0 || options->backend != NULL || options->stack_size != 0 ||
-           options->watchdog != 0 || options->dump_signal != 0;
+           options->watchdog != 0 || options->dump_signal != 0 || options->keep_requests != NULL;
 }
 
 static int check_signals(const running_t *running) {
@@ -146,8 +148,10 @@ int haft_http_server_serve_with(const haft_http_run_options_t *options,
         return wrong;
     if (is_of_run(options))
         return hafti_http_refuse(server, -EINVAL, __func__,
-                                 "cannot serve: threads, backend, stack_size, watchdog and "
-                                 "dump_signal are the run's: give them to haft_io_run_with");
+                                 "cannot serve: threads, backend, stack_size, watchdog, "
+                                 "dump_signal and keep_requests are the run's: give them to "
+                                 "haft_io_run_with");
+    hafti_http_replay_if_asked(server);
     if (!hafti_http_is_simulated()) { /* where no signal comes */
         set_signals(&running, options->stop_signals);
         wrong = running.takes_signals ? check_signals(&running) : 0;

@@ -357,6 +357,7 @@ int hafti_http_serve(haft_http_server_t *given, const int *listeners, size_t cou
                                   : "a group is a part of a server: serve the server itself");
     if (!is_tls_ready(given))
         return -EINVAL;
+    hafti_http_replay_if_asked(given);
     if (atomic_exchange(&given->is_served, true))
         return haft_io_refuse(-EBUSY, "haft_http_server_serve",
                               "another call serves the server: give all listeners to one "
@@ -380,6 +381,7 @@ int hafti_http_serve(haft_http_server_t *given, const int *listeners, size_t cou
                                    .scope_of_spawns = hafti_http_scope_of_spawns};
     atomic_store(&server->port, port_of(&serving));
     server->places = (haft_io_semaphore_t){.count = server->limits.connections};
+    server->keeping = haft_io_keeps_requests() ? HAFTI_HTTP_KEEPS : HAFTI_HTTP_FORGETS;
     int code = haft_io_scope_with(&how, serve_until_stopped, &serving, NULL);
     if (code == 0 && !have_tasks_ended(server, serving.deadline) && serving.code == 0)
         serving.code = -ETIMEDOUT;

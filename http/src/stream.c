@@ -62,6 +62,7 @@ static ssize_t take(hafti_http_stream_t *stream, ssize_t size) {
 }
 
 ssize_t hafti_http_stream_fill(hafti_http_stream_t *stream, int64_t deadline) {
+    HAFTI_HTTP_UNKEPT(stream->is_unkept);
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, deadline);
     return take(stream, stream->operations->read_lent(stream, &stream->lent));
@@ -80,6 +81,7 @@ bool hafti_http_stream_is_drained(hafti_http_stream_t *stream) {
 
 int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size_t size,
                             int64_t deadline) {
+    HAFTI_HTTP_UNKEPT(stream->is_unkept);
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, deadline);
     return stream->operations->write_all(stream, bytes, size);
@@ -146,6 +148,7 @@ static ssize_t flush(hafti_http_stream_t *stream, part_t *part) {
 int hafti_http_stream_write_within(hafti_http_stream_t *stream, const haft_http_limits_t *limits,
                                    const void *bytes, size_t size) {
     part_t part = {.write = write_bytes, .bytes = bytes, .size = size};
+    HAFTI_HTTP_UNKEPT(stream->is_unkept);
     if (stream->operations->write == NULL)
         return stream->operations->write_all(stream, bytes, size);
     ssize_t done = 0;
@@ -179,6 +182,7 @@ static ssize_t copy_file(hafti_http_stream_t *stream, const haft_http_limits_t *
 
 ssize_t hafti_http_stream_send_file(hafti_http_stream_t *stream, const haft_http_limits_t *limits,
                                     int file, int64_t *offset, size_t size) {
+    HAFTI_HTTP_UNKEPT(stream->is_unkept);
     if (stream->operations->send_file == NULL)
         return copy_file(stream, limits, file, offset, size);
     part_t part = {.write = send_file, .size = size, .file = file, .offset = offset};

@@ -5,6 +5,7 @@
 #define HAFTI_HTTP_CONNECTION_STREAM_H
 
 #include <haft/http.h>
+#include <haft/io_binding.h>
 
 #include <errno.h>
 
@@ -41,6 +42,15 @@ int64_t hafti_http_patience_look(int64_t most, int64_t now);
 
 /* ---- stream.c ---- */
 
+/* To the end of the block, what is asked of the system is not on the record of a request. */
+#define HAFTI_HTTP_UNKEPT(is_so)                                                                   \
+    __attribute__((cleanup(hafti_http_keep_again), unused)) bool unkept =                          \
+        (is_so) && haft_io_kept_pause()
+static inline void hafti_http_keep_again(const bool *unkept) {
+    if (*unkept)
+        haft_io_kept_resume(true);
+}
+
 typedef struct hafti_http_stream hafti_http_stream_t;
 
 /* How bytes come and go: over TCP, or TLS. They return as the functions of haft/io.h do. */
@@ -67,6 +77,7 @@ typedef struct {
 
 struct hafti_http_stream {
     const hafti_http_stream_operations_t *operations;
+    const hafti_http_stream_operations_t *inner; /* of a client: below those (client_taped.c) */
     int descriptor;
     haft_tls_t *tls;  /* NULL: without */
     const void *lent; /* has the bytes from `at` to `end`, which nobody has taken yet */
@@ -74,6 +85,7 @@ struct hafti_http_stream {
     haft_io_event_t *gone; /* is set when the peer has gone; NULL: only the descriptor tells that */
     uint64_t sent;         /* bytes that have been written within limits */
     hafti_http_patience_t patience; /* of those writes */
+    bool is_unkept; /* what is asked of it is no part of a request's record (kept.c) */
     bool knows_peer;
     char peer[HAFTI_HTTP_ADDRESS]; /* where it is known; "": it has no address */
 };

@@ -176,8 +176,8 @@ static void *serve_wrongly(void *unused) {
                                   signals = {.listen = "127.0.0.1:0", .stop_signals = true},
                                   pages = {.listen = "127.0.0.1:0", .debug_listen = "127.0.0.1:0"};
     REFUSES(haft_http_server_serve_with(&threads, server), EINVAL,
-            "haft_http_server_serve_with: cannot serve: threads, backend, stack_size, watchdog and "
-            "dump_signal are the run's: give them to haft_io_run_with");
+            "haft_http_server_serve_with: cannot serve: threads, backend, stack_size, watchdog, "
+            "dump_signal and keep_requests are the run's: give them to haft_io_run_with");
     REFUSES(haft_http_server_serve_with(&signals, server), EINVAL,
             "haft_http_server_serve_with: cannot serve: the program does not block the signal 2 "
             "(Interrupt): call pthread_sigmask before haft_io_run, or in C++ make an io::signals "

@@ -314,7 +314,7 @@ static void *clause_block_thread(void *state, HAFT_PAYLOAD(haft_io_block_thread)
 static int64_t taped_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
     hafti_io_runner_t *runner = state;
     hafti_io_tape_t *tape = runner->worker->tape;
-    if (runner->taped || runner->worker->forked)
+    if (runner->taped || tape->keeps || runner->worker->forked)
         return clause_now(state, payload);
     return hafti_io_tape_number(tape, HAFTI_IO_TAPED_NOW,
                                 tape->replays ? 0 : hafti_io_worker_now(runner->worker));
@@ -323,8 +323,8 @@ static int taped_call_blocking(void *state, HAFT_PAYLOAD(haft_io_call_blocking) 
     const hafti_io_runner_t *runner = state;
     if (runner->worker->forked)
         return default_call_blocking(NULL, payload);
-    return runner->taped ? clause_call_blocking(state, payload)
-                         : hafti_io_call_taped(state, payload);
+    return runner->taped || runner->worker->tape->keeps ? clause_call_blocking(state, payload)
+                                                        : hafti_io_call_taped(state, payload);
 }
 
 /* All of them. (A spawn and a yield are the scheduler's: these have a default only.) Two have

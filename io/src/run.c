@@ -130,6 +130,12 @@ static void *serve(void *argument) {
     int code = start_backend(worker, thread->backend);
     if (code != 0 && thread->backend != &hafti_io_epoll) /* as for too little locked memory */
         code = start_backend(worker, &hafti_io_epoll);
+    if (code == 0 && !hafti_io_kept_join(worker)) {
+        worker->backend->stop(worker);
+        code = -ENOMEM;
+    }
+    if (code == 0 && worker->tape != NULL)
+        hafti_io_tape_begin_run(worker);
     worker->thread = pthread_self();
     haft_io_promise_set(&thread->started, (void *)(intptr_t)code);
     if (code == 0)
@@ -143,7 +149,9 @@ static bool add_worker(hafti_io_crew_t *crew, thread_t *thread) {
     hafti_io_worker_t *worker = worker_new(crew, index, true);
     if (worker == NULL)
         return false;
-    *thread = (thread_t){.worker = worker, .backend = crew->workers[0]->backend};
+    const hafti_io_worker_t *first = crew->workers[0];
+    *thread = (thread_t){.worker = worker,
+                         .backend = first->tape != NULL ? first->tape->real : first->backend};
     crew->workers[index] = worker;
     if (hafti_io_start_thread(&thread->id, serve, thread) != 0) {
         worker_free(worker);
@@ -218,15 +226,19 @@ static int run_observed(hafti_io_crew_t *crew, unsigned threads, void *(*main)(v
     return code;
 }
 
-static bool is_shared(const haft_io_run_options_t *options, unsigned threads, bool is_simulated) {
-    return threads > 1 || (options != NULL && options->observed && !is_simulated);
+/* `is_alone`: it is simulated, recorded or replayed. */
+static bool is_shared(const haft_io_run_options_t *options, unsigned threads, bool is_alone) {
+    return threads > 1 || (options != NULL && options->observed && !is_alone);
+}
+static bool is_alone(const hafti_io_simulated_t *simulated, const hafti_io_tape_t *tape) {
+    return simulated != NULL || (tape != NULL && !tape->keeps);
 }
 
 static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void *), void *argument,
                     const haft_io_run_options_t *options, hafti_io_simulated_t *simulated,
                     hafti_io_tape_t *tape) {
     hafti_io_worker_t *first =
-        worker_new(crew, 0, is_shared(options, threads, simulated != NULL || tape != NULL));
+        worker_new(crew, 0, is_shared(options, threads, is_alone(simulated, tape)));
     if (first == NULL)
         return -ENOMEM;
     crew->workers[0] = first;
@@ -253,6 +265,8 @@ static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void 
         for (unsigned i = 0; i < crew->count; i++)
             stop_backend(crew->workers[i]);
     }
+    for (unsigned i = 1; i < crew->count && tape != NULL; i++)
+        hafti_io_tape_end_run(crew->workers[i]->tape);
     if (tape != NULL)
         hafti_io_tape_end_run(tape);
     for (unsigned i = 0; i < crew->count; i++)
@@ -335,7 +349,7 @@ int hafti_io_run_with(void *(*main)(void *), void *argument, const haft_io_run_o
         simulated = &tape->simulated;
     hafti_io_crew_t *crew = aligned_alloc(_Alignof(hafti_io_crew_t), sizeof *crew);
     hafti_io_descriptors_t *descriptors =
-        hafti_io_descriptors_new(is_shared(options, threads, simulated != NULL || tape != NULL));
+        hafti_io_descriptors_new(is_shared(options, threads, is_alone(simulated, tape)));
     code = -ENOMEM;
     if (crew != NULL && descriptors != NULL) {
         memset(crew, 0, sizeof *crew);

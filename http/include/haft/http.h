@@ -227,6 +227,11 @@ typedef struct haft_http_run_options {
      * haft_http_server_mistake). A place that is in use, as during a restart, is a line in the log.
      */
     const char *debug_listen;
+    /* A folder in which each request that fails is kept, to be replayed (docs/replay.md): one that
+       is answered with 500 or above, or broken off, or for which a handler has called
+       haft_http_request_keep. It is haft_io_run_options_t.keep_requests, so a run of the program's
+       own has it there. */
+    const char *keep_requests;
 } haft_http_run_options_t;
 
 /*
@@ -619,6 +624,10 @@ void haft_http_request_unwound(haft_http_request_t *request);
    logged if the library has already noticed that the client has gone, since that is no failure
    of the handler. */
 void haft_http_request_note_failure(haft_http_request_t *request, const char *text);
+
+/* Keeps the record of this request at its end, as if it failed. Whether that can be: false in a run
+   that keeps none (haft_http_run_options_t.keep_requests). */
+bool haft_http_request_keep(haft_http_request_t *request);
 
 /* ---- Serving in a run of your own ----------------------------------------------------------- */
 

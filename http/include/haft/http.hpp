@@ -109,7 +109,8 @@ struct cors_options {
     FIELD(std::chrono::nanoseconds, unready_time, {})                                              \
     FIELD(bool, stop_signals, false) /* for server::serve */                                       \
     /* pages for the operator, on a thread of their own */                                         \
-    FIELD(const char *, debug_listen, nullptr)
+    FIELD(const char *, debug_listen, nullptr)                                                     \
+    FIELD(const char *, keep_requests, nullptr) /* a folder for requests that fail */
 struct run_options {
     HAFTI_IO_OPTIONS(haft_http_run_options_t, HAFTI_HTTP_FIELDS)
 };

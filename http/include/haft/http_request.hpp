@@ -203,6 +203,9 @@ class request {
                             "set_lasting_header");
     }
 
+    /* Keeps the record of this request, as if it failed; see haft_http_request_keep. */
+    bool keep() { return haft_http_request_keep(state); }
+
     /* Where io::spawn and io::async put tasks of this handler: they end before the answer is sent.
        An exception that leaves one of them cancels the others, and is a failure of the request. The
        handler's own task calls this first; then others may. */

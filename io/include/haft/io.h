@@ -114,7 +114,11 @@ typedef struct haft_io_run_options {
        the environment decide; if they are unset or empty, the run is neither. */
     const char *record; /* the run is recorded in this file, which is made anew */
     const char *replay; /* the run is the one that was recorded in this file, once more */
-    const char *top;    /* a socket for the program haft-top; NULL: none, unless HAFT_IO_TOP in the
+    /* A folder for requests of a server that fail; see "recording". NULL: HAFT_IO_KEEP_REQUESTS in
+       the environment names one, or none is kept. */
+    const char *keep_requests;
+    size_t kept_size; /* bytes that the record of a request may take; 0: 1 MiB */
+    const char *top;  /* a socket for the program haft-top; NULL: none, unless HAFT_IO_TOP in the
                         environment names one. See "seeing inside" */
 } haft_io_run_options_t;
 
@@ -1167,7 +1171,12 @@ size_t haft_io_living(void);
  * breakpoint at haft_io_replay_ends to look at it. A record that was cut, for example because the
  * process was killed, replays up to there.
  *
- * haft_io_run_with returns -ENOTSUP, after a word, for a run of several threads; -EBUSY for a
+ * Requests of libhaft-http are recorded one by one: in a run with `keep_requests`, or with
+ * HAFT_IO_KEEP_REQUESTS=FOLDER, each that fails is written to a file of its own, with all that its
+ * handler asked for, and HAFT_IO_REPLAY=FILE has that handler answer it again, alone. A run that
+ * keeps requests may have several threads.
+ *
+ * haft_io_run_with returns -ENOTSUP, after a word, for a record of several threads; -EBUSY for a
  * second run at a time of a process with the environment's file; -EINVAL for a file that is no
  * record, or one of another version or architecture, or if both are asked for; or why the file
  * could not be made. docs/replay.md says what is covered, and what is not.

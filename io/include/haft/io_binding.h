@@ -9,6 +9,8 @@
 
 #include "io.h"
 
+#include <sys/uio.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -115,6 +117,53 @@ bool haft_io_makes_thread(void);
  */
 int haft_io_refuse(int number, const char *function, const char *format, ...)
     __attribute__((cold, format(printf, 3, 4)));
+
+/* ---- Runs that are recorded or replayed ---- */
+
+/* A call that the caller is about to make is made only, on a thread without a tape and inside of
+   libhaft-io; or made and kept; or answered. Tasks have a tape, and threads of the pool while they
+   work for one. */
+enum haft_io_tape_use { HAFT_IO_TAPE_NONE, HAFT_IO_TAPE_KEEPS, HAFT_IO_TAPE_ANSWERS };
+enum haft_io_tape_use haft_io_tape_use(void);
+void haft_io_tape_keep(const char *name, int descriptor, int64_t result, const struct iovec *parts,
+                       size_t count);
+/* The result; and the bytes of all parts, one after the other, until the next call. */
+int64_t haft_io_tape_ask(const char *name, int descriptor, const unsigned char **bytes,
+                         size_t *size);
+/* In a replay: a descriptor that the tape has given, or that is closed. */
+void haft_io_tape_opened(int descriptor);
+void haft_io_tape_closed(int descriptor);
+/* The function is called when a run with a tape begins. */
+void haft_io_tape_set_beginning(void (*begins)(void));
+
+/* ---- Requests that are kept (haft_io_run_options_t.keep_requests) ---- */
+
+/* Whether the calling task's run keeps requests. */
+bool haft_io_keeps_requests(void);
+/* From now on what the calling task asks for is kept in memory, and what tasks that it spawns ask
+   for. NULL: the run keeps none, the task is in one already, or it moves; or there is no memory.
+   For libraries of servers. */
+typedef struct hafti_io_tape haft_io_kept_t;
+haft_io_kept_t *haft_io_kept_begin(void);
+/* Ends it, in the same task. With `request` and `answer` it is written to a new file in the run's
+   folder, whose path `path` gets. 0; -ENOBUFS: it has taken more than haft_io_run_options_t allows;
+   -EDQUOT: the process has written 100 such files; or an error of the system. */
+int haft_io_kept_end(haft_io_kept_t *kept, const struct iovec *request, const struct iovec *answer,
+                     char *path, size_t size);
+/* Takes what the calling task asks for off the record, until haft_io_kept_resume. Returns whether
+   it was on it before. */
+bool haft_io_kept_pause(void);
+void haft_io_kept_resume(bool was);
+/* Like haft_io_tape_use, but HAFT_IO_TAPE_NONE unless the tape is a request's. */
+enum haft_io_tape_use haft_io_kept_use(void);
+/* The file of a request that HAFT_IO_REPLAY names; NULL: it names none, or one of a run. */
+const char *haft_io_kept_file(void);
+/* In a task of a run that replays such a file (haft_io_run_options_t.replay): what it was given at
+   its end. */
+bool haft_io_kept_found(struct iovec *request, struct iovec *answer);
+/* At the end of such a replay: what is next on the record, which nobody has asked for; NULL: there
+   is nothing left. */
+const char *haft_io_kept_rest(void);
 
 /* ---- Calls of the system ---- */
 

@@ -42,7 +42,10 @@ namespace haft::io {
     /* the run is recorded in this file; see haft/io.h, "recording" */                             \
     FIELD(const char *, record, nullptr)                                                           \
     FIELD(const char *, replay, nullptr) /* the run is the one that was recorded in this file */   \
-    FIELD(const char *, top, nullptr)    /* a socket for haft-top; see haft_io_run_options_t */    \
+    /* a folder for requests that fail, and how large the record of one may get */                 \
+    FIELD(const char *, keep_requests, nullptr)                                                    \
+    FIELD(std::size_t, kept_size, 0)                                                               \
+    FIELD(const char *, top, nullptr) /* a socket for haft-top; see haft_io_run_options_t */       \
     OWN(std::vector<std::exception_ptr> *, failures, nullptr) /* as in scope_options */
 struct run_options {
     HAFTI_IO_OPTIONS(haft_io_run_options_t, HAFTI_IO_FIELDS)

@@ -37,6 +37,13 @@ static inline bool hafti_posix_is_simulated_stream(const DIR *stream) {
     return ((uintptr_t)stream & 1) != 0;
 }
 
+/* ---- FILEs of a simulation, or of a run with a tape (streams.c) ---- */
+
+/* The flags are those of open(2). NULL: no memory. */
+FILE *hafti_posix_make_stream(int descriptor, int flags);
+/* The flags of a mode of fopen(3); -1: it is none. */
+int hafti_posix_flags_of(const char *mode);
+
 /* The name that is resolved in place of this one: in a simulation with a network every name is of
    its one host. (pooled.c) */
 const char *hafti_posix_host_of(const char *name, int family);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * FILEs of a simulation's files. The C library makes them of functions that read and write
- * (fopencookie), and keeps the number for fileno. These functions neither wait nor let another task
- * go on, so nobody sees a FILE half changed; a FILE whose run has ended, or that another thread
- * uses, fails with EBADF.
+ * FILEs of a simulation's files, and of a run that is recorded or replayed. The C library makes
+ * them of functions that read and write (fopencookie), and keeps the number for fileno. These
+ * functions neither wait nor let another task go on, so nobody sees a FILE half changed; a FILE of
+ * a simulation whose run has ended, or that another thread uses, fails with EBADF.
  */
 #include "internal.h"
 
@@ -11,7 +11,7 @@
 
 typedef struct stream {
     int descriptor;
-    uint64_t run;
+    uint64_t run; /* of the simulation; 0: its functions are the table's */
     FILE *file;
 } stream_t;
 
@@ -25,6 +25,8 @@ static const haft_io_calls_t *calls_of(const stream_t *stream) {
 
 static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
     const stream_t *stream = cookie;
+    if (stream->run == 0)
+        return SYSTEM(read)(stream->descriptor, buffer, size);
     const haft_io_calls_t *calls = calls_of(stream);
     if (calls == NULL)
         return -1;
@@ -32,17 +34,24 @@ static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
     return hafti_posix_result(done);
 }
 
+/* Returns how much has been written, or -1, with errno. */
+static ssize_t write_some(const stream_t *stream, const char *buffer, size_t size) {
+    if (stream->run == 0)
+        return SYSTEM(write)(stream->descriptor, buffer, size);
+    const haft_io_calls_t *calls = calls_of(stream);
+    struct iovec part = {(void *)(uintptr_t)buffer, size};
+    return calls != NULL
+               ? (ssize_t)hafti_posix_result(calls->writev(stream->descriptor, &part, 1, -1))
+               : -1;
+}
+
 /* Less than all is an error, for the C library. It does not count what a function has written, so
    it has to ask anew where the file is. */
 static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
     const stream_t *stream = cookie;
-    const haft_io_calls_t *calls = calls_of(stream);
     size_t done = 0;
-    while (calls != NULL && done < size) {
-        struct iovec rest = {(void *)(uintptr_t)(buffer + done), size - done};
-        ssize_t more = calls->writev(stream->descriptor, &rest, 1, -1);
-        if (more < 0)
-            hafti_posix_set_error((int)-more);
+    while (done < size) {
+        ssize_t more = write_some(stream, buffer + done, size - done);
         if (more <= 0)
             break;
         done += (size_t)more;
@@ -53,12 +62,14 @@ static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
 
 static int seek_stream(void *cookie, off64_t *offset, int whence) {
     const stream_t *stream = cookie;
-    const haft_io_calls_t *calls = calls_of(stream);
-    if (calls == NULL)
+    const haft_io_calls_t *calls = stream->run != 0 ? calls_of(stream) : NULL;
+    if (calls == NULL && stream->run != 0)
         return -1;
-    int64_t position = calls->lseek(stream->descriptor, *offset, whence);
+    int64_t position = calls != NULL
+                           ? hafti_posix_result(calls->lseek(stream->descriptor, *offset, whence))
+                           : SYSTEM(lseek)(stream->descriptor, *offset, whence);
     if (position < 0)
-        return (int)hafti_posix_result(position);
+        return -1;
     *offset = position;
     return 0;
 }
@@ -66,6 +77,8 @@ static int seek_stream(void *cookie, off64_t *offset, int whence) {
 static int close_stream(void *cookie) {
     const stream_t stream = *(stream_t *)cookie;
     free(cookie);
+    if (stream.run == 0) /* fclose has seen to those who use it */
+        return SYSTEM(close)(stream.descriptor);
     return calls_of(&stream) != NULL ? close(stream.descriptor) : -1;
 }
 
@@ -82,14 +95,14 @@ static const char *mode_of(int flags) {
     }
 }
 
-/* The flags are those of open(2). */
-static FILE *make_stream(int descriptor, int flags) {
+FILE *hafti_posix_make_stream(int descriptor, int flags) {
     static const cookie_io_functions_t functions = {read_stream, write_stream, seek_stream,
                                                     close_stream};
     stream_t *stream = malloc(sizeof *stream);
     if (stream == NULL)
         return NULL;
-    *stream = (stream_t){descriptor, haft_io_run_number(), NULL};
+    bool is_simulated = hafti_posix_may_be_simulated(descriptor);
+    *stream = (stream_t){descriptor, is_simulated ? haft_io_run_number() : 0, NULL};
     FILE *file = fopencookie(stream, mode_of(flags), functions);
     if (file == NULL) {
         free(stream);
@@ -100,8 +113,7 @@ static FILE *make_stream(int descriptor, int flags) {
     return file;
 }
 
-/* The flags of open(2); -1: it is no mode. */
-static int flags_of(const char *mode) {
+int hafti_posix_flags_of(const char *mode) {
     static const int first[] = {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC,
                                 O_WRONLY | O_CREAT | O_APPEND};
     const char *found = strchr("rwa", mode[0]);
@@ -124,7 +136,7 @@ HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mo
     const hafti_posix_system_t *system = hafti_posix_opening_system(AT_FDCWD, path);
     if (system == hafti_posix_system())
         return system->fopen(path, mode);
-    int flags = flags_of(mode);
+    int flags = hafti_posix_flags_of(mode);
     if (flags < 0) {
         hafti_posix_set_error(EINVAL);
         return NULL;
@@ -132,7 +144,7 @@ HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mo
     int descriptor = system->openat(AT_FDCWD, path, flags, 0666);
     if (descriptor >= 0)
         go_to_end(descriptor, flags);
-    FILE *file = descriptor >= 0 ? make_stream(descriptor, flags) : NULL;
+    FILE *file = descriptor >= 0 ? hafti_posix_make_stream(descriptor, flags) : NULL;
     if (file == NULL && descriptor >= 0)
         close(descriptor);
     return file;
@@ -157,7 +169,7 @@ static bool is_fit(int descriptor, int flags) {
 HAFT_POSIX_EXPORT FILE *fdopen(int descriptor, const char *mode) {
     if (!hafti_posix_may_be_simulated(descriptor))
         return SYSTEM(fdopen)(descriptor, mode);
-    int flags = flags_of(mode);
+    int flags = hafti_posix_flags_of(mode);
     if (!is_fit(descriptor, flags))
         return NULL;
     __typeof__(&fcntl) control = SYSTEM_OF(descriptor, fcntl);
@@ -166,7 +178,7 @@ HAFT_POSIX_EXPORT FILE *fdopen(int descriptor, const char *mode) {
         control(descriptor, F_SETFL, mode_before | O_APPEND);
         go_to_end(descriptor, flags);
     }
-    return make_stream(descriptor, flags);
+    return hafti_posix_make_stream(descriptor, flags);
 }
 
 HAFT_POSIX_ALSO(fopen64, fopen)

@@ -10,12 +10,14 @@
  */
 #include "internal.h"
 #include "../../src/system_call.h"
-#include "../../src/tape/tape_calls.h"
 
 #include <alloca.h>
+#include <dlfcn.h>
 #include <limits.h>
+#include <link.h>
 #include <stdarg.h>
 #include <string.h>
+#include <unwind.h>
 
 static hafti_posix_system_t real;
 
@@ -118,6 +120,7 @@ static int64_t keep(const char *name, int descriptor, int64_t result, bool error
     for (size_t i = 0; i < count; i++)
         room += 1 + count_parts(&outs[i]);
     struct iovec *list = alloca((room + 1) * sizeof *list);
+    list[0] = (struct iovec){NULL, 0};
     uint32_t sizes[MOST_OUTS];
     message_head_t heads[MOST_OUTS];
     for (size_t i = 0; i < count; i++)
@@ -498,10 +501,180 @@ static char *taped_getcwd(char *room, size_t size) {
                                        : give_text("getcwd", room, size);
 }
 
+TAPED(sendfile, ssize_t, (int to, int from, off_t *at, size_t n), (to, from, at, n), to,
+      ALL_OF(at, sizeof *at), NONE_AT_ALL)
+TAPED(copy_file_range, ssize_t,
+      (int from, off64_t *at, int to, off64_t *there, size_t n, unsigned flags),
+      (from, at, to, there, n, flags), from, ALL_OF(at, sizeof *at), ALL_OF(there, sizeof *there))
+TAPED(splice, ssize_t, (int from, off64_t *at, int to, off64_t *there, size_t n, unsigned flags),
+      (from, at, to, there, n, flags), from, ALL_OF(at, sizeof *at), ALL_OF(there, sizeof *there))
+TAPED(tee, ssize_t, (int from, int to, size_t n, unsigned flags), (from, to, n, flags), from,
+      NO_OUTS)
+
+/* ---- Streams of files: such as a simulation has, which read and write by the table ---- */
+
+static FILE *taped_fopen(const char *restrict path, const char *restrict mode) {
+    int flags = hafti_posix_flags_of(mode);
+    if (haft_io_tape_use() == HAFT_IO_TAPE_NONE || flags < 0)
+        return real.fopen(path, mode);
+    int descriptor = taped_open(path, flags, 0666);
+    FILE *file = descriptor >= 0 ? hafti_posix_make_stream(descriptor, flags) : NULL;
+    if (file == NULL && descriptor >= 0)
+        taped_close(descriptor);
+    return file;
+}
+static FILE *taped_fdopen(int descriptor, const char *mode) {
+    int flags = hafti_posix_flags_of(mode);
+    return haft_io_tape_use() == HAFT_IO_TAPE_NONE || flags < 0
+               ? real.fdopen(descriptor, mode)
+               : hafti_posix_make_stream(descriptor, flags);
+}
+
+/* ---- Streams of directories: each name is an answer ---- */
+
+/* In a replay, in place of the C library's, whose first field is a descriptor. */
+typedef struct directory {
+    int magic, descriptor;
+    struct dirent entry;
+} directory_t;
+enum { OF_TAPE = 0x48414654 };
+static directory_t *replayed(DIR *stream) {
+    directory_t *directory = (directory_t *)(void *)stream;
+    return directory->magic == OF_TAPE ? directory : NULL;
+}
+
+static DIR *give_directory(const char *name) {
+    int descriptor = (int)answer(name, -1, true, NULL, 0);
+    directory_t *directory = descriptor >= 0 ? malloc(sizeof *directory) : NULL;
+    if (directory == NULL)
+        return NULL;
+    *directory = (directory_t){.magic = OF_TAPE, .descriptor = descriptor};
+    opened(descriptor);
+    return (DIR *)(void *)directory;
+}
+static DIR *keep_directory(const char *name, DIR *stream) {
+    keep(name, -1, stream != NULL ? real.dirfd(stream) : -1, true, NULL, 0);
+    return stream;
+}
+static DIR *taped_opendir(const char *path) {
+    enum haft_io_tape_use use = haft_io_tape_use();
+    return use == HAFT_IO_TAPE_NONE    ? real.opendir(path)
+           : use == HAFT_IO_TAPE_KEEPS ? keep_directory("opendir", real.opendir(path))
+                                       : give_directory("opendir");
+}
+static DIR *taped_fdopendir(int descriptor) {
+    enum haft_io_tape_use use = haft_io_tape_use();
+    return use == HAFT_IO_TAPE_NONE    ? real.fdopendir(descriptor)
+           : use == HAFT_IO_TAPE_KEEPS ? keep_directory("fdopendir", real.fdopendir(descriptor))
+                                       : give_directory("fdopendir");
+}
+
+/* The result: 1, 0 at the end, or an error. */
+static struct dirent *keep_name(DIR *stream) {
+    int before = hafti_posix_error();
+    hafti_posix_set_error(0);
+    struct dirent *entry = real.readdir(stream);
+    int error = hafti_posix_error();
+    int64_t result = entry != NULL ? 1 : -error;
+    const out_t out = ALL_OF(entry, entry != NULL ? entry->d_reclen : 0);
+    keep("readdir", real.dirfd(stream), result, false, &out, 1);
+    hafti_posix_set_error(error != 0 ? error : before);
+    return entry;
+}
+static struct dirent *give_name(directory_t *directory) {
+    const out_t out = ALL_OF(&directory->entry, sizeof directory->entry);
+    int64_t result = answer("readdir", directory->descriptor, false, &out, 1);
+    if (result < 0)
+        hafti_posix_set_error((int)-result);
+    return result > 0 ? &directory->entry : NULL;
+}
+static struct dirent *taped_readdir(DIR *stream) {
+    directory_t *directory = replayed(stream);
+    return directory != NULL                          ? give_name(directory)
+           : haft_io_tape_use() != HAFT_IO_TAPE_KEEPS ? real.readdir(stream)
+                                                      : keep_name(stream);
+}
+static int taped_closedir(DIR *stream) {
+    directory_t *directory = stream != NULL ? replayed(stream) : NULL;
+    if (directory == NULL) {
+        bool keeps = stream != NULL && haft_io_tape_use() == HAFT_IO_TAPE_KEEPS;
+        int descriptor = keeps ? real.dirfd(stream) : -1, code = real.closedir(stream);
+        return keeps ? (int)keep("closedir", descriptor, code, true, NULL, 0) : code;
+    }
+    int descriptor = directory->descriptor,
+        code = (int)answer("closedir", descriptor, true, NULL, 0);
+    haft_io_tape_closed(descriptor);
+    free(directory);
+    return code;
+}
+static int taped_dirfd(DIR *stream) {
+    const directory_t *directory = replayed(stream);
+    return directory != NULL ? directory->descriptor : real.dirfd(stream);
+}
+/* The names that are read then are on the tape. */
+static void taped_rewinddir(DIR *stream) {
+    if (replayed(stream) == NULL)
+        real.rewinddir(stream);
+}
+static void taped_seekdir(DIR *stream, long place) {
+    if (replayed(stream) == NULL)
+        real.seekdir(stream, place);
+}
+static long taped_telldir(DIR *stream) {
+    const directory_t *directory = replayed(stream);
+    return directory != NULL ? (long)answer("telldir", directory->descriptor, false, NULL, 0)
+           : haft_io_tape_use() == HAFT_IO_TAPE_KEEPS
+               ? (long)keep("telldir", real.dirfd(stream), real.telldir(stream), false, NULL, 0)
+               : real.telldir(stream);
+}
+
 /* ---- Time and chance ---- */
 
-TAPED(clock_gettime, int, (clockid_t clock, struct timespec *t), (clock, t), -1,
-      ALL_OF(t, sizeof *t), NONE_AT_ALL)
+/*
+ * The allocator of the address sanitizer asks for the time, whenever it likes and with its lock
+ * held: that is none of the program's questions. The program's come by the sanitizer's own
+ * clock_gettime, which stands before that of this library.
+ */
+static struct {
+    uintptr_t from, size; /* the code of that function; 0: there is none */
+} interceptor;
+
+/* A compiler may have divided it: its parts are side by side. */
+static void find_interceptor(void) {
+    enum { BESIDE = 1024 };
+    void *place = dlsym(RTLD_DEFAULT, "clock_gettime");
+    Dl_info there, here;
+    const ElfW(Sym) *symbol = NULL;
+    if (dlsym(RTLD_DEFAULT, "__asan_init") != NULL &&
+        dladdr1(place, &there, (void **)&symbol, RTLD_DL_SYMENT) != 0 && symbol != NULL &&
+        dladdr(&interceptor, &here) != 0 && there.dli_fbase != here.dli_fbase) {
+        interceptor.from = (uintptr_t)place - BESIDE;
+        interceptor.size = symbol->st_size + 2 * BESIDE;
+    }
+}
+
+static _Unwind_Reason_Code find_frame(struct _Unwind_Context *context, void *left) {
+    if (_Unwind_GetIP(context) - interceptor.from < interceptor.size)
+        return _URC_END_OF_STACK;
+    return --*(int *)left > 0 ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+/* (backtrace(3) is intercepted, too.) */
+static __attribute__((noinline)) bool is_asked_by_sanitizer(void) {
+    enum { FRAMES = 5 }; /* of this library, and one more */
+    int left = FRAMES;
+    _Unwind_Backtrace(find_frame, &left);
+    return left == 0;
+}
+
+static int taped_clock_gettime(clockid_t clock, struct timespec *time) {
+    enum haft_io_tape_use use = haft_io_tape_use();
+    if (use == HAFT_IO_TAPE_NONE || (interceptor.size != 0 && is_asked_by_sanitizer()))
+        return real.clock_gettime(clock, time);
+    const out_t out = ALL_OF(time, sizeof *time);
+    return use == HAFT_IO_TAPE_KEEPS
+               ? (int)keep("clock_gettime", -1, real.clock_gettime(clock, time), true, &out, 1)
+               : (int)answer("clock_gettime", -1, true, &out, 1);
+}
 TAPED(gettimeofday, int, (struct timeval *restrict t, void *restrict zone), (t, zone), -1,
       ALL_OF(t, sizeof *t), NONE_AT_ALL)
 TAPED(time, time_t, (time_t * place), (place), -1, ALL_OF(place, sizeof *place), NONE_AT_ALL)
@@ -614,10 +787,13 @@ TAPED_PLAIN(getnameinfo, int,
     X(utimensat) X(futimens) X(mkdirat) X(unlinkat) X(remove) X(renameat2) X(linkat) \
     X(symlinkat) X(readlinkat) X(chdir) X(fchdir) X(realpath) X(getcwd) X(clock_gettime) \
     X(gettimeofday) X(time) X(timespec_get) X(getrandom) X(getentropy) X(getaddrinfo) \
-    X(getnameinfo) OF_NEW_CHANCE(X)
+    X(getnameinfo) X(sendfile) X(copy_file_range) X(splice) X(tee) X(fopen) X(fdopen) X(opendir) \
+    X(fdopendir) X(readdir) X(closedir) X(dirfd) X(rewinddir) X(seekdir) X(telldir) \
+    OF_NEW_CHANCE(X)
 /* clang-format on */
 
 static void replace(void) {
+    find_interceptor();
     real = *hafti_posix_system();
 #define REPLACE(name) haft_posix_functions.name = taped_##name;
     REPLACED(REPLACE)

@@ -4,11 +4,13 @@
 #include "../../tests/check_io.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/random.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -121,6 +123,61 @@ BODY(write_and_read) {
     return NULL;
 }
 
+BODY(use_streams) {
+    char path[80], folder[80], line[64] = "";
+    unsigned drawn = 0;
+    snprintf(folder, sizeof folder, "%s.folder", file);
+    snprintf(path, sizeof path, "%s.folder/text", file);
+    note("%d\n", mkdir(folder, 0700));
+    CHECK_EQUAL(getrandom(&drawn, sizeof drawn, 0), sizeof drawn);
+    FILE *stream = fopen(path, "w");
+    note("%d %d\n", fileno(stream), fprintf(stream, "%u\nsecond\n", drawn));
+    note("%ld\n", ftell(stream));
+    note("%d\n", fclose(stream));
+    stream = fopen(path, "r");
+    note("%s", fgets(line, sizeof line, stream));
+    note("%ld\n", ftell(stream));
+    rewind(stream);
+    note("%s", fgets(line, sizeof line, stream));
+    note("%s %d\n", fgets(line, sizeof line, stream), feof(stream));
+    fclose(stream);
+    note("%d\n", fopen("/does/not/exist", "r") == NULL);
+    note("%d\n", errno);
+    DIR *directory = opendir(folder);
+    note("%d\n", dirfd(directory));
+    for (int i = 0; i < 2; i++, rewinddir(directory))
+        for (const struct dirent *entry; (entry = readdir(directory)) != NULL;)
+            note("%s %llu\n", entry->d_name, (unsigned long long)entry->d_ino);
+    note("%d\n", closedir(directory));
+    directory = opendir("/does/not/exist");
+    note("%d %d\n", directory == NULL, errno);
+    return NULL;
+}
+
+BODY(move_bytes) {
+    char path[80], other[80], bytes[16] = "";
+    int ends[2];
+    off_t from = 1;
+    snprintf(path, sizeof path, "%s.folder/text", file);
+    snprintf(other, sizeof other, "%s.folder/other", file);
+    int first = open(path, O_RDONLY), second = open(other, O_RDWR | O_CREAT | O_TRUNC, 0600);
+    note("%d %d\n", first, second);
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    note("sent %d", (int)sendfile(ends[0], first, &from, 4));
+    note(" to %d\n", (int)from);
+    note("got %d: %.4s\n", (int)read(ends[1], bytes, sizeof bytes), bytes);
+    off64_t at = 0;
+    note("copied %d", (int)copy_file_range(first, &at, second, NULL, 6, 0));
+    note(" to %d\n", (int)at);
+    note("%d %.6s\n", (int)pread(second, bytes, sizeof bytes, 0), bytes);
+    close(first);
+    close(second);
+    close(ends[0]);
+    close(ends[1]);
+    note("%d %d\n", unlink(path), unlink(other));
+    return NULL;
+}
+
 /* ---- What the pool does ---- */
 
 static void read_random(void *argument) {
@@ -154,6 +211,13 @@ static void sockets_are_the_same_again(void) {
 static void files_are_the_same_again_and_not_touched(void) {
     check_repeats(write_and_read);
 }
+static void streams_and_directories_are_the_same_again(void) {
+    check_repeats(use_streams);
+    check_repeats(move_bytes);
+    char folder[80];
+    snprintf(folder, sizeof folder, "%s.folder", file);
+    rmdir(folder);
+}
 static void what_the_pool_asks_for_is_the_same_again(void) {
     check_repeats(work_in_pool);
 }
@@ -164,6 +228,7 @@ int main(void) {
              (int)getpid());
     RUN(sockets_are_the_same_again);
     RUN(files_are_the_same_again_and_not_touched);
+    RUN(streams_and_directories_are_the_same_again);
     RUN(what_the_pool_asks_for_is_the_same_again);
     unlink(file);
     return check_end();

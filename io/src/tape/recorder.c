@@ -86,12 +86,12 @@ static void keep_operation(tape_t *tape, const hafti_io_operation_t *o, ssize_t 
 
 static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     tape_t *tape = runner->worker->tape;
-    if (runner->taped)
+    if (runner->taped || tape->keeps)
         return tape->real->operate(runner, operation);
     runner->taped = true;
     ssize_t done = tape->real->operate(runner, operation);
     runner->taped = false;
-    keep_operation(tape, operation, done);
+    keep_operation(runner->worker->tape, operation, done); /* its request may have ended */
     return done;
 }
 
@@ -113,11 +113,12 @@ static int close_one(hafti_io_worker_t *worker, int descriptor) {
 static int poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
                         int64_t deadline, unsigned turn) {
     tape_t *tape = runner->worker->tape;
-    if (runner->taped)
+    if (runner->taped || tape->keeps)
         return tape->real->poll_several(runner, entries, count, deadline, turn);
     runner->taped = true;
     int ready = tape->real->poll_several(runner, entries, count, deadline, turn);
     runner->taped = false;
+    tape = runner->worker->tape;
     hafti_io_keep_head(tape, HAFTI_IO_TAPED_POLLED, -1, ready, count * sizeof entries->revents);
     for (size_t i = 0; i < count; i++)
         hafti_io_keep_bytes(tape, &entries[i].revents, sizeof entries[i].revents);

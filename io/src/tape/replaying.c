@@ -52,6 +52,19 @@ static void wake(const hafti_io_taped_task_t *taped) {
         hafti_io_wake_rest(task);
 }
 
+static bool can_go_on(const haft_io_task_t *task) {
+    enum hafti_io_task_state state = hafti_io_state(task);
+    return (state == HAFTI_IO_READY || state == HAFTI_IO_NEW) && hafti_io_linked(&task->queued);
+}
+
+/* A task of a request may have had a turn for what is off the record (haft_io_kept_pause), for
+   which it does not wait here. */
+static bool is_empty_turn(const hafti_io_tape_t *tape) {
+    const unsigned char *after = tape->next.after;
+    return tape->request.iov_base != NULL && after < tape->end &&
+           (*after == HAFTI_IO_TAPED_RUN || *after == HAFTI_IO_TAPED_TIME);
+}
+
 haft_io_task_t *hafti_io_tape_next(hafti_io_worker_t *worker) {
     hafti_io_tape_t *tape = worker->tape;
     const hafti_io_entry_t *next = hafti_io_tape_look(tape);
@@ -66,9 +79,11 @@ haft_io_task_t *hafti_io_tape_next(hafti_io_worker_t *worker) {
     if (hafti_io_tape_number_of(tape, taped->task) != (uint32_t)next->result)
         tape->differs(tape, HAFTI_IO_TAPED_TIME, -1);
     wake(taped);
-    enum hafti_io_task_state state = hafti_io_state(taped->task);
-    if ((state != HAFTI_IO_READY && state != HAFTI_IO_NEW) ||
-        !hafti_io_linked(&taped->task->queued))
+    if (!can_go_on(taped->task) && is_empty_turn(tape)) {
+        hafti_io_tape_take(tape);
+        return NULL;
+    }
+    if (!can_go_on(taped->task))
         tape->differs(tape, HAFTI_IO_TAPED_TIME, -1);
     hafti_io_unlink(&taped->task->queued);
     return taped->task;
@@ -96,7 +111,7 @@ int64_t hafti_io_tape_ends(hafti_io_taped_call_t *call, int64_t result, const vo
     if (call->tape == NULL)
         return result;
     call->runner->taped = false;
-    hafti_io_keep(call->tape, call->kind, call->descriptor, result, bytes, size);
+    hafti_io_keep(call->runner->worker->tape, call->kind, call->descriptor, result, bytes, size);
     call->tape = NULL;
     return result;
 }

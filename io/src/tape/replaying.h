@@ -17,7 +17,7 @@ static inline enum hafti_io_kind hafti_io_taped_kind(const hafti_io_operation_t 
 /* Lets the runner's task wait until its answer is next. */
 const hafti_io_entry_t *hafti_io_tape_await(hafti_io_runner_t *runner, unsigned kind,
                                             int descriptor);
-/* The task that goes on by the tape; NULL: the time is another now, which the loop has to look
+/* The task that goes on by the tape; NULL: the time may be another now, which the loop has to look
    at. */
 haft_io_task_t *hafti_io_tape_next(hafti_io_worker_t *worker);
 

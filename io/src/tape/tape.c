@@ -5,6 +5,8 @@
  *
  *   head      "HAFTTAPE", then four texts, each of which ends with '\0': the version of the format,
  *             the architecture, the build-id of the program, the program's path
+ *   request   of a file of a request that was kept: REQUEST and ANSWER, as answers, whose bytes
+ *             are libhaft-http's; COMMAND, the arguments of the process, each with '\0'
  *   entries   RUN    | 1 | number of the task that goes on
  *             TIME   | 2 | the time of the loop minus the time before, folded
  *             ENDED  | 4 | 0: the run has ended
@@ -210,10 +212,12 @@ static size_t place_of(const hafti_io_tape_t *tape) {
     return tape->part_at + (size_t)(tape->at - tape->part);
 }
 
-/* Memory for as much again. */
+/* Memory for as much again; for a request as long as it may take more. */
 static bool grow(hafti_io_tape_t *tape) {
     size_t used = tape->part != NULL ? (size_t)(tape->at - tape->part) : 0,
            size = 2 * tape->part_size + PAGE;
+    if (tape->run != NULL && (tape->lost || used >= tape->most))
+        return false;
     unsigned char *larger = realloc(tape->part, size);
     if (larger == NULL)
         return false;
@@ -225,11 +229,16 @@ static bool grow(hafti_io_tape_t *tape) {
 }
 
 void hafti_io_tape_turn(hafti_io_tape_t *tape) {
-    if (tape->grows) {
-        if (!grow(tape))
-            hafti_io_misuse("There is no memory for what blocking work has asked the system for.");
+    if (tape->grows && grow(tape))
+        return;
+    if (tape->keeps) { /* an operation has outlived the request of its task */
+        map_nothing(tape);
         return;
     }
+    if (tape->grows && tape->run == NULL)
+        hafti_io_misuse("There is no memory for what blocking work has asked the system for.");
+    if (tape->grows)
+        tape->lost = true;
     long code = tape->lost ? 0 : map_at(tape, place_of(tape));
     if (code < 0)
         lose(tape, code);
@@ -308,8 +317,19 @@ void hafti_io_tape_rest(hafti_io_tape_t *tape) {
     tape->end = tape->at; /* The next entry maps the file again. */
 }
 
+void hafti_io_tape_take_request(hafti_io_tape_t *tape) {
+    struct iovec *const into[] = {&tape->request, &tape->answer, &tape->command};
+    for (unsigned i = 0; i < sizeof into / sizeof *into; i++) {
+        const hafti_io_entry_t *entry = hafti_io_tape_look(tape);
+        if (entry->kind != HAFTI_IO_TAPED_REQUEST + i)
+            return;
+        *into[i] = (struct iovec){(void *)(uintptr_t)entry->bytes, entry->size};
+        hafti_io_tape_take(tape);
+    }
+}
+
 void hafti_io_tape_forget(hafti_io_tape_t *tape) {
-    if (tape->replays)
+    if (tape->replays || tape->keeps || tape->run != NULL)
         return;
     tape->lost = true;
     tape->part = NULL; /* the parent's, too */
@@ -321,6 +341,11 @@ void hafti_io_tape_free(hafti_io_tape_t *tape) {
     unmap(tape);
     if (tape->file >= 0)
         hafti_io_system_call(SYS_close, tape->file, 0, 0, 0, 0, 0);
+    for (uint32_t i = 0; i < tape->requests_count; i++) {
+        free(tape->requests[i]->part);
+        free(tape->requests[i]);
+    }
+    free(tape->requests);
     free(tape->numbers);
     free(tape->tasks);
     free(tape->path);
@@ -389,6 +414,10 @@ const hafti_io_entry_t *hafti_io_tape_look(hafti_io_tape_t *tape) {
 
 const hafti_io_entry_t *hafti_io_tape_answer(hafti_io_tape_t *tape, unsigned kind, int descriptor) {
     const hafti_io_entry_t *next = hafti_io_tape_look(tape);
+    /* A task of a request has waited here for what is not on the tape (haft_io_kept_pause). */
+    if ((next->kind == HAFTI_IO_TAPED_RUN || next->kind == HAFTI_IO_TAPED_TIME) &&
+        tape->request.iov_base != NULL && tape->worker != NULL)
+        return tape->awaits(tape->worker->running, kind, descriptor);
     if (HAFTI_IO_UNLIKELY(next->kind != kind || next->descriptor != descriptor))
         tape->differs(tape, kind, descriptor);
     hafti_io_tape_take(tape);
@@ -486,23 +515,75 @@ static HAFTI_IO_COLD bool grow_tasks(hafti_io_tape_t *tape) {
     return true;
 }
 
+/* False: there is no memory. */
+static bool put_number(hafti_io_tape_t *tape, const haft_io_task_t *task, uint32_t number,
+                       uint32_t request) {
+    if (tape->numbers_used >= tape->numbers_size / 2 && !grow_numbers(tape))
+        return false;
+    hafti_io_number_of_t *place = find(tape, task);
+    tape->numbers_used += place->task == NULL;
+    *place = (hafti_io_number_of_t){task, number, request};
+    return true;
+}
+
+bool hafti_io_tape_enter(hafti_io_tape_t *request, const haft_io_task_t *task, uint32_t number) {
+    return put_number(request->run, task, number, request->place + 1);
+}
+
+void hafti_io_tape_leave(hafti_io_tape_t *request, const haft_io_task_t *first) {
+    hafti_io_tape_t *run = request->run;
+    find(run, first)->request = 0;
+    for (size_t i = 0; request->spawned > 1 && i < run->numbers_size; i++)
+        if (run->numbers[i].request == request->place + 1)
+            run->numbers[i].request = 0;
+}
+
+/* The address may be that of an earlier task. */
+static HAFTI_IO_COLD void spawned_by_request(hafti_io_tape_t *tape, const haft_io_task_t *task) {
+    if (tape->run != NULL) {
+        if (!hafti_io_tape_enter(tape, task, tape->spawned++))
+            tape->lost = true;
+    } else if (tape->numbers_size != 0) {
+        find(tape, task)->request = 0;
+    }
+}
+
 void hafti_io_tape_spawned(hafti_io_tape_t *tape, haft_io_task_t *task) {
-    bool grows = tape->numbers_used >= tape->numbers_size / 2;
-    if ((grows && !grow_numbers(tape)) ||
+    if (HAFTI_IO_UNLIKELY(tape->keeps || tape->run != NULL)) {
+        spawned_by_request(tape, task);
+        return;
+    }
+    if (!put_number(tape, task, tape->spawned, 0) ||
         (tape->replays && tape->spawned == tape->tasks_room && !grow_tasks(tape)))
         hafti_io_misuse("There is no memory for the numbers of the tasks of a run that is recorded "
                         "or replayed.");
-    hafti_io_number_of_t *place = find(tape, task);
-    tape->numbers_used += place->task == NULL;
-    *place = (hafti_io_number_of_t){task, tape->spawned};
     if (tape->replays)
         tape->tasks[tape->spawned] = (hafti_io_taped_task_t){.task = task};
     tape->spawned++;
 }
 
+/* Makes the worker's tape that of the task's request; NULL: it is of none. */
+static hafti_io_tape_t *turn_to_request(hafti_io_worker_t *worker, const haft_io_task_t *task,
+                                        uint32_t *number) {
+    hafti_io_tape_t *run = worker->tape->run != NULL ? worker->tape->run : worker->tape;
+    const hafti_io_number_of_t *place = run->numbers_size != 0 ? find(run, task) : NULL;
+    hafti_io_tape_t *request =
+        place != NULL && place->request != 0 ? run->requests[place->request - 1] : NULL;
+    worker->tape = request != NULL ? request : run;
+    *number = request != NULL ? place->number : 0;
+    return request;
+}
+
 void hafti_io_tape_goes_on(hafti_io_worker_t *worker, const haft_io_task_t *task) {
     hafti_io_tape_t *tape = worker->tape;
-    uint32_t number = hafti_io_tape_number_of(tape, task);
+    uint32_t number;
+    if (HAFTI_IO_UNLIKELY(tape->keeps || tape->run != NULL)) {
+        tape = turn_to_request(worker, task, &number);
+        if (tape == NULL)
+            return;
+    } else {
+        number = hafti_io_tape_number_of(tape, task);
+    }
     tape->running = number;
     if (tape->replays) {
         const hafti_io_entry_t *next = hafti_io_tape_look(tape);

@@ -12,6 +12,9 @@
  *                                    |   hafti_io_tape_next (replaying.c)
  *
  * A tape is of one run of one thread at a time, and only that thread touches it.
+ *
+ * A run that keeps requests (kept.c) has a tape for each worker that has nothing on it, and one in
+ * memory for each request: while a task of a request runs, that one is the worker's.
  */
 #ifndef HAFTI_IO_TAPE_H
 #define HAFTI_IO_TAPE_H
@@ -34,7 +37,9 @@
     one(GET_OPTION, "an option of a socket") one(SEND_FILE, "send a file") one(SPLICE, "splice") \
     one(PROCESS_START, "start a process") one(PROCESS_WAIT, "the end of a process") \
     one(SIGNAL, "a signal") one(DESCRIPTORS, "the descriptors") \
-    one(CALL_OF_C, "a call of the C library") one(SET_OPTION, "set an option of a socket")
+    one(CALL_OF_C, "a call of the C library") one(SET_OPTION, "set an option of a socket") \
+    one(REQUEST, "a request that was kept") one(ANSWER, "the answer to a request that was kept") \
+    one(COMMAND, "the command")
 /* clang-format on */
 
 enum hafti_io_taped {
@@ -72,6 +77,7 @@ typedef struct hafti_io_taped_task {
 typedef struct hafti_io_number_of {
     const haft_io_task_t *task;
     uint32_t number;
+    uint32_t request; /* 1 + the place in `requests` of the one whose task it is; 0: of none */
 } hafti_io_number_of_t;
 
 typedef struct hafti_io_tape {
@@ -82,7 +88,8 @@ typedef struct hafti_io_tape {
     bool begun;   /* which has a back end */
     bool rebuilt; /* the program has another build-id than the one that was recorded */
     bool shared;  /* by the runs of the process, one after the other */
-    bool grows;   /* it is in memory only: of blocking work */
+    bool grows;   /* it is in memory only: of blocking work, or of a request */
+    bool keeps;   /* nothing is on it: the run keeps requests, which have tapes of their own */
     int file;     /* of a recording, or -1; of a replay /dev/null, or -1 */
     unsigned char *part;
     size_t part_at, part_size; /* of the file */
@@ -103,7 +110,20 @@ typedef struct hafti_io_tape {
     void (*differs)(struct hafti_io_tape *tape, unsigned kind, int descriptor)
         __attribute__((noreturn));
     const char *asked; /* the function of the C library that is asked for; or NULL */
-    char *path;
+    char *path;        /* of a run that keeps requests: their folder */
+    /* A run that keeps requests. */
+    struct hafti_io_tape **requests; /* their tapes, of which some are spare */
+    uint32_t requests_count, requests_room;
+    struct hafti_io_tape *spare;
+    size_t most; /* bytes that a request may take */
+    /* The tape of such a request. */
+    struct hafti_io_tape *run; /* the worker's own; NULL: it is no request's */
+    struct hafti_io_tape *next_spare;
+    uint32_t place;    /* in `requests` */
+    int64_t begins_at; /* by the clock of the loop */
+    /* A replay of a request: what it was, and its answer; without base: of a run. */
+    struct iovec request, answer, command;
+    const hafti_io_entry_t *(*awaits)(hafti_io_runner_t *runner, unsigned kind, int descriptor);
 } hafti_io_tape_t;
 
 /* ---- The file (tape.c) ---- */
@@ -118,6 +138,8 @@ void hafti_io_tape_rest(hafti_io_tape_t *tape);
 void hafti_io_tape_free(hafti_io_tape_t *tape);
 /* In a child of fork: the file is the parent's. */
 void hafti_io_tape_forget(hafti_io_tape_t *tape);
+/* Takes the request that was kept, if the file is of one: it stands before the run. */
+void hafti_io_tape_take_request(hafti_io_tape_t *tape);
 
 /* ---- Recording ---- */
 
@@ -203,7 +225,9 @@ static inline hafti_io_tape_t *hafti_io_tape_here(void) {
     if (HAFTI_IO_LIKELY(worker == NULL || worker->tape == NULL))
         return NULL;
     const hafti_io_runner_t *runner = worker->running;
-    return runner != NULL && !runner->taped && !worker->forked ? worker->tape : NULL;
+    return runner != NULL && !runner->taped && !worker->forked && !worker->tape->keeps
+               ? worker->tape
+               : NULL;
 }
 
 /* Returns the value that was kept; a recording keeps this one. */
@@ -212,6 +236,10 @@ int64_t hafti_io_tape_number(hafti_io_tape_t *tape, unsigned kind, int64_t value
 void hafti_io_tape_bytes(hafti_io_tape_t *tape, unsigned kind, void *bytes, size_t size);
 
 void hafti_io_tape_spawned(hafti_io_tape_t *tape, haft_io_task_t *task);
+/* The task is one of the request from now on, under this number; false: no memory. */
+bool hafti_io_tape_enter(hafti_io_tape_t *request, const haft_io_task_t *task, uint32_t number);
+/* No task is one of the request any more. */
+void hafti_io_tape_leave(hafti_io_tape_t *request, const haft_io_task_t *first);
 /* The task goes on now. */
 void hafti_io_tape_goes_on(hafti_io_worker_t *worker, const haft_io_task_t *task);
 /* Around calls of the system whose answer is kept as something else, to the end of the block:

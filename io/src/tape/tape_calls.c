@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The tape for libhaft-posix. The bytes of an answer are the name of the function, which ends with
    '\0', and those that libhaft-posix has given. */
-#include "tape_calls.h"
+#include <haft/io_binding.h>
 #include "tapes.h"
 
 enum haft_io_tape_use haft_io_tape_use(void) {

@@ -111,7 +111,7 @@ int hafti_io_taped_names(const hafti_io_entry_t *answer, struct dirent ***entrie
 }
 
 int hafti_io_tape_names(hafti_io_taped_call_t *call, int count, struct dirent **entries) {
-    hafti_io_tape_t *tape = call->tape;
+    hafti_io_tape_t *tape = call->runner->worker->tape;
     size_t size = 0;
     for (int i = 0; i < count; i++)
         size += sizeof(uint32_t) + size_of_name(entries[i]);
@@ -159,7 +159,7 @@ typedef struct address_head {
 
 int hafti_io_tape_addresses(hafti_io_taped_call_t *call, int code,
                             const struct addrinfo *addresses) {
-    hafti_io_tape_t *tape = call->tape;
+    hafti_io_tape_t *tape = call->runner->worker->tape;
     size_t size = 0;
     for (const struct addrinfo *one = addresses; one != NULL; one = one->ai_next)
         size += sizeof(address_head_t) + one->ai_addrlen;

@@ -4,7 +4,6 @@
  * the word where a program asks for something else than the tape has.
  */
 #include "addresses.h"
-#include "tape_calls.h"
 #include "tapes.h"
 
 #include <execinfo.h>
@@ -79,6 +78,17 @@ static const haft_io_task_t *find_asker(tape_t *tape, unsigned *kind, int *descr
     return last;
 }
 
+/* Its line, which is the second of the text. */
+static void tell_request(const struct iovec *request) {
+    const char *text = request->iov_base;
+    const char *line = text != NULL ? memchr(text, '\n', request->iov_len) : NULL;
+    if (line == NULL)
+        return;
+    size_t left = request->iov_len - (size_t)(++line - text);
+    const char *end = memchr(line, '\r', left);
+    dprintf(STDERR_FILENO, " (%.*s)", (int)(end != NULL ? (size_t)(end - line) : left), line);
+}
+
 __attribute__((noreturn)) static void differs(tape_t *tape, unsigned kind, int descriptor) {
     const hafti_io_entry_t *next = hafti_io_tape_look(tape);
     const haft_io_task_t *self = find_asker(tape, &kind, &descriptor);
@@ -87,9 +97,13 @@ __attribute__((noreturn)) static void differs(tape_t *tape, unsigned kind, int d
     int64_t other = next->kind == HAFTI_IO_TAPED_RUN ? next->result : (int64_t)tape->running;
     const haft_io_task_t *others = task_of(tape, other);
     fflush(stdout);
-    dprintf(STDERR_FILENO, "haft-io: the %s %s after %llu entries", ends ? "record" : "replay of",
-            tape->path, (unsigned long long)tape->entries);
-    dprintf(STDERR_FILENO, ends ? " has no more" : " is not the run that was recorded");
+    dprintf(STDERR_FILENO, "haft-io: the %s %s", ends ? "record" : "replay of", tape->path);
+    tell_request(&tape->request);
+    dprintf(STDERR_FILENO, " after %llu entries", (unsigned long long)tape->entries);
+    dprintf(STDERR_FILENO, "%s",
+            ends                             ? " has no more"
+            : tape->request.iov_base != NULL ? " is not the request that was kept"
+                                             : " is not the run that was recorded");
     if (self != NULL) {
         tell_task(": ", self, own);
         tell_of_answer(" asks for ", kind, descriptor, tape->asked);
@@ -103,8 +117,11 @@ __attribute__((noreturn)) static void differs(tape_t *tape, unsigned kind, int d
         if (others != self)
             tell_state(others);
     }
-    dprintf(STDERR_FILENO, ".%s\n",
-            tape->rebuilt ? " (The program has been built anew since it was recorded.)" : "");
+    dprintf(STDERR_FILENO, ".%s%s\n",
+            tape->rebuilt ? " (The program has been built anew since it was recorded.)" : "",
+            tape->request.iov_base != NULL
+                ? " (What other requests have left in memory is not on the record.)"
+                : "");
     tell_frames(self, own);
     if (!ends && others != self)
         tell_frames(others, other);
@@ -140,6 +157,7 @@ static int open_tape(tape_t *tape, const char *record, const char *replay) {
         dprintf(STDERR_FILENO, "haft-io: the run cannot be recorded in %s: %s.\n", record,
                 strerror(-code));
     tape->differs = differs;
+    tape->awaits = hafti_io_tape_await;
     return code;
 }
 
@@ -196,6 +214,7 @@ static int tape_of_process(const char *record, const char *replay, tape_t **tape
 /* The time at which it begins, and the name of the back end, are next. */
 static void prepare_replay(tape_t *tape) {
     tape->spawned = tape->running = 0;
+    hafti_io_tape_take_request(tape);
     const hafti_io_entry_t *entry = hafti_io_tape_answer(tape, HAFTI_IO_TAPED_BEGIN, -1);
     tape->backend = hafti_io_replayer;
     if (entry->size != 0 && entry->bytes[entry->size - 1] == '\0')
@@ -206,12 +225,36 @@ static void prepare_replay(tape_t *tape) {
     hafti_io_ring(&tape->simulated.lots.ring);
 }
 
+/* The environment's file may have a request: its server replays that in a run of its own
+   (haft_io_kept_file), and this run has no tape. */
+static void leave_to_server(tape_t **tape) {
+    if (!(*tape)->replays || hafti_io_tape_look(*tape)->kind != HAFTI_IO_TAPED_REQUEST)
+        return;
+    hafti_io_guard(&process.lock);
+    process.tape = NULL;
+    hafti_io_unguard(&process.lock);
+    hafti_io_tape_free(*tape);
+    free(*tape);
+    *tape = NULL;
+}
+
+static int tape_that_keeps(const haft_io_run_options_t *options, tape_t **tape) {
+    const char *folder =
+        asked(options != NULL ? options->keep_requests : NULL, "HAFT_IO_KEEP_REQUESTS");
+    int code = folder != NULL ? hafti_io_kept_new(folder, options, tape) : 0;
+    if (code == 0 && *tape != NULL) {
+        (*tape)->differs = differs;
+        tell_beginning();
+    }
+    return code;
+}
+
 int hafti_io_tape_for_run(const haft_io_run_options_t *options, unsigned threads, tape_t **tape) {
     const char *record = asked(options != NULL ? options->record : NULL, "HAFT_IO_RECORD"),
                *replay = asked(options != NULL ? options->replay : NULL, "HAFT_IO_REPLAY");
     *tape = NULL;
     if (record == NULL && replay == NULL)
-        return 0;
+        return tape_that_keeps(options, tape);
     if (record != NULL && replay != NULL)
         return refuse(-EINVAL, "haft-io: a run is recorded (%s) or replayed (%s), and not both.\n",
                       record, replay);
@@ -224,11 +267,14 @@ int hafti_io_tape_for_run(const haft_io_run_options_t *options, unsigned threads
     bool of_process = options == NULL || (options->record == NULL && options->replay == NULL);
     int code =
         of_process ? tape_of_process(record, replay, tape) : new_tape(record, replay, false, tape);
-    if (code == 0)
-        tell_beginning();
-    if (code == 0 && replay != NULL)
+    if (code == 0 && of_process)
+        leave_to_server(tape);
+    if (code != 0 || *tape == NULL)
+        return code;
+    tell_beginning();
+    if (replay != NULL)
         prepare_replay(*tape);
-    return code;
+    return 0;
 }
 
 /* ---- A run ---- */
@@ -248,6 +294,12 @@ void hafti_io_tape_begin_run(hafti_io_worker_t *worker) {
     tape->begun = true;
     worker->calls = worker->simulated_calls = worker->network_calls = worker->file_calls =
         hafti_io_taped_calls();
+    tape->worker = worker;
+    if (tape->keeps) {
+        hafti_io_record_backend(worker);
+        count_runs(1);
+        return;
+    }
     tape->spawned = tape->running = 0;
     tape->numbers_used = 0;
     if (tape->numbers != NULL)
@@ -269,7 +321,7 @@ void hafti_io_tape_end_run(tape_t *tape) {
     tape->begun = false;
     if (begun)
         count_runs(-1);
-    if (!begun) {
+    if (!begun || tape->keeps) {
         /* Nothing was kept. */
     } else if (!tape->replays) {
         hafti_io_keep_order(tape, HAFTI_IO_TAPED_ENDED, 0);

@@ -16,6 +16,14 @@ void hafti_io_tape_end_run(hafti_io_tape_t *tape);
 /* In a child of fork; `own`: of the run that has forked, or NULL. */
 void hafti_io_forget_tapes(hafti_io_tape_t *own);
 
+/* ---- kept.c: runs that keep requests ---- */
+
+/* 0; or an error, after a word on standard error. */
+int hafti_io_kept_new(const char *folder, const haft_io_run_options_t *options,
+                      hafti_io_tape_t **tape);
+/* Gives another worker of such a run a tape, on its thread; false: there is no memory. */
+bool hafti_io_kept_join(hafti_io_worker_t *worker);
+
 void hafti_io_record_backend(hafti_io_worker_t *worker); /* recorder.c */
 extern const hafti_io_backend_t hafti_io_replayer;       /* replayer.c */
 

@@ -10,7 +10,7 @@ library=$(find "$work/prefix" -name libhaft-io.so)
 libraries=$(dirname "$library")
 export PKG_CONFIG_PATH="$libraries/pkgconfig"
 
-for tool in haft-trace haft-top; do
+for tool in haft-trace haft-top haft-replay; do
   "$work/prefix/bin/$tool" --help >/dev/null || { echo "$tool is not installed"; exit 1; }
   [ -s "$work/prefix/share/man/man1/$tool.1" ] || { echo "$tool(1) is not installed"; exit 1; }
 done

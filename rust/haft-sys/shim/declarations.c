@@ -15,7 +15,7 @@ typedef haft_answer_t haft_rust_general_t(void *, void *, haft_resumption_t);
                        offsetof(record, after) + sizeof(((record *)0)->after),                     \
                    #record "." #field);
 
-SIZE(haft_io_run_options_t, 72)
+SIZE(haft_io_run_options_t, 88)
 FIELD(haft_io_run_options_t, backend, threads)
 FIELD(haft_io_run_options_t, stack_size, backend)
 FIELD(haft_io_run_options_t, blocking_threads, stack_size)
@@ -28,7 +28,9 @@ FIELD(haft_io_run_options_t, own_thread_locals, dense)
 FIELD(haft_io_run_options_t, observed, own_thread_locals)
 FIELD(haft_io_run_options_t, record, observed)
 FIELD(haft_io_run_options_t, replay, record)
-FIELD(haft_io_run_options_t, top, replay)
+FIELD(haft_io_run_options_t, keep_requests, replay)
+FIELD(haft_io_run_options_t, kept_size, keep_requests)
+FIELD(haft_io_run_options_t, top, kept_size)
 
 SIZE(haft_io_task_options_t, 32)
 FIELD(haft_io_task_options_t, name, scope)

@@ -43,7 +43,7 @@ macro_rules! record {
     };
 }
 
-record! { haft_io_run_options_t, 72 {
+record! { haft_io_run_options_t, 88 {
     threads: c_int,
     backend: *const c_char,
     stack_size: usize,
@@ -57,6 +57,8 @@ record! { haft_io_run_options_t, 72 {
     observed: bool,
     record: *const c_char,
     replay: *const c_char,
+    keep_requests: *const c_char,
+    kept_size: usize,
     top: *const c_char,
 }}
 record! { haft_io_task_options_t, 32 {

@@ -636,7 +636,7 @@ static void use_locks(void) {
     IS(0, pthread_join, (thread, NULL));
     static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
     IS(0, pthread_rwlock_rdlock, (&lock));
-    pthread_rwlock_unlock(&lock);
+    DOES(pthread_rwlock_unlock, (&lock));
     IS(0, pthread_rwlock_wrlock, (&lock));
     pthread_rwlock_unlock(&lock);
 }
@@ -680,7 +680,7 @@ static void use_further_locks(void) {
     IS(-1, sem_clockwait, (&semaphore, CLOCK_MONOTONIC, &past));
     sem_destroy(&semaphore);
     DOES(flockfile, (stderr));
-    funlockfile(stderr);
+    DOES(funlockfile, (stderr));
 }
 
 static void *exits(void *result) {

@@ -54,6 +54,13 @@ try() {
   [ ! -s "$work/missing" ] || fail "$work/missing" 'every.c does not call these:'
 }
 
+# A run is recorded and replayed beside the allocator of the sanitizer, which asks for the time itself.
+# shellcheck disable=SC2086 # several options
+"$CC" -std=gnu11 -D_GNU_SOURCE -g -fexceptions -fsanitize=address $headers -I"$HAFT_SOURCE_DIR/io/posix/include" \
+  ../test_posix_replay.c -o "$work/replay" -Wl,--no-as-needed "$library" "$io" "$core" -pthread 2>"$work/log" ||
+  fail "$work/log" "$CC, the test of replays with the address sanitizer, is not built:"
+timeout 120 "$work/replay" >"$work/log" 2>&1 || fail "$work/log" 'a replay with the address sanitizer:'
+
 try none
 for sanitizer in address undefined leak thread; do
   try $sanitizer -fsanitize=$sanitizer

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Requests that fail are kept, and their handlers answer them again: over HTTP/1.1 and HTTP/2, on
+ * one thread and on two, with questions to another service over connections that earlier requests
+ * have opened, with tasks of their own, with a body, with a failure that unwinds. The program serves
+ * and asks itself in a child, and starts itself once more for each replay.
+ */
+#ifdef CHECK_HTTP2
+#    include "check_http2.h"
+#else
+#    include "check_http.h"
+#endif
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static haft_http_client_t *client;
+static char folder[100];
+static const char *program;
+static uint16_t port = 1; /* in a replay there is nobody */
+
+/* ---- The handlers ---- */
+
+/* Another service, as it were: what it says changes. */
+static int tell_data(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    uint32_t drawn;
+    CHECK(haft_io_random(&drawn, sizeof drawn) == 0);
+    return haft_http_answer_format(request, 200, "%s %u", haft_http_request_path(request, "number"),
+                                   (unsigned)drawn);
+}
+
+static int ask_data(const char *number, char *said, size_t size) {
+    HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
+    char url[100], *body;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/data/%s", port, number);
+    haft_http_question_t question = {.url = url};
+    int code = haft_http_client_ask(client, &question, &reply);
+    if (code != 0)
+        return code;
+    ssize_t got = haft_http_reply_body(reply, &body);
+    snprintf(said, size, "%s", got >= 0 ? body : "nothing");
+    return got < 0 ? (int)got : 0;
+}
+
+static int fail_by_data(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    char first[100], second[100];
+    int code = ask_data("1", first, sizeof first);
+    code = code == 0 ? ask_data("2", second, sizeof second) : code;
+    return code == 0 ? haft_http_answer_format(request, 503, "%s and %s, said %s", first, second,
+                                               haft_http_request_header(request, "X-Who"))
+                     : code;
+}
+
+typedef struct {
+    unsigned drawn;
+    char said[100];
+} part_t;
+static void *ask_apart(void *argument) {
+    part_t *part = argument;
+    CHECK(haft_io_random(&part->drawn, sizeof part->drawn) == 0);
+    haft_io_sleep(part->drawn % 3 * HAFT_IO_MILLISECOND);
+    if (ask_data("3", part->said, sizeof part->said) != 0)
+        haft_io_fail(-EIO, "no data");
+    return NULL;
+}
+static void add(void *argument) {
+    *(int *)argument += 41;
+}
+/* Keeps itself: it does not fail. */
+static int use_all(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    part_t parts[3];
+    haft_io_task_t *tasks[3];
+    bool is_kept = haft_http_request_keep(request);
+    for (int i = 0; i < 3; i++)
+        tasks[i] = haft_io_async(ask_apart, &parts[i]);
+    for (int i = 0; i < 3; i++)
+        haft_io_join(tasks[i], NULL);
+    int number = 1;
+    CHECK(haft_io_call_blocking(add, &number) == 0 && number == 42);
+    char bytes[40];
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open("/proc/sys/kernel/random/uuid", O_RDONLY, 0);
+    ssize_t got = haft_io_read(file, bytes, sizeof bytes);
+    CHECK(is_kept);
+    return haft_http_answer_format(request, 200, "%s %s %s %u at %lld: %.*s", parts[0].said,
+                                   parts[1].said, parts[2].said, parts[2].drawn,
+                                   (long long)haft_io_now(), (int)(got > 0 ? got : 0), bytes);
+}
+
+static int fail_with_body(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    char *body;
+    ssize_t size = haft_http_request_body(request, &body);
+    CHECK(size == 30000 && body[29999] == 'x');
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_fail(-EIO, "the disk is gone");
+}
+
+/* Another request decides by what it has left what this one asks for. */
+static int use_memory(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    static int asked;
+    if (asked++ == 0 && getenv("HAFT_ASKS") == NULL)
+        return haft_http_answer_text(request, 200, "nothing yet");
+    if (getenv("HAFT_ASKS") != NULL)
+        haft_io_now();
+    haft_io_sleep(HAFT_IO_MILLISECOND);
+    HAFT_IO_SCOPED_DESCRIPTOR int file = haft_io_open("/dev/null", O_RDONLY, 0);
+    return file >= 0 ? -EIO : file;
+}
+
+static int be_quiet(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    return haft_http_answer_text(request, 200, "quiet");
+}
+
+static void say_nothing_of(void *unused, const char *line) {
+    (void)unused, (void)line;
+}
+
+static haft_http_server_t *make_server(void) {
+    haft_http_server_t *server = haft_http_server_new();
+    client = haft_http_client_new();
+    if (getenv("HAFT_IO_REPLAY") == NULL)
+        haft_http_server_set_log(server, say_nothing_of, NULL);
+    haft_http_server_get(server, "/data/{number}", tell_data, NULL);
+    haft_http_server_get(server, "/fails", fail_by_data, NULL);
+    haft_http_server_get(server, "/all", use_all, NULL);
+    haft_http_server_post(server, "/body", fail_with_body, NULL);
+    haft_http_server_get(server, "/memory", use_memory, NULL);
+    haft_http_server_get(server, "/quiet", be_quiet, NULL);
+    return server;
+}
+
+/* ---- Serving and asking ---- */
+
+static void *ask_http1(void *unused) {
+    static const char begin[] =
+        "GET /quiet HTTP/1.1\r\nHost: here\r\n\r\n"
+        "GET /fails HTTP/1.1\r\nHost: here\r\nX-Who: me\r\n\r\n"
+        "GET /all HTTP/1.1\r\nHost: here\r\n\r\n"
+        "GET /memory HTTP/1.1\r\nHost: here\r\n\r\n"
+        "GET /memory HTTP/1.1\r\nHost: here\r\n\r\n"
+        "POST /body HTTP/1.1\r\nHost: here\r\nContent-Length: 30000\r\n\r\n";
+    static char question[sizeof begin + 30000], heard[1 << 16];
+    memcpy(question, begin, sizeof begin - 1);
+    memset(question + sizeof begin - 1, 'x', 30000);
+    say_and_hear(port, question, sizeof begin - 1 + 30000, false, heard, sizeof heard);
+    CHECK(strstr(heard, " 503 ") != NULL && strstr(heard, "said me") != NULL);
+    CHECK(strstr(heard, " at ") != NULL);
+    return unused;
+}
+
+static void *ask_http2(void *unused) {
+#ifdef CHECK_HTTP2
+    static client_t of_http2;
+    static char body[30000];
+    memset(body, 'x', sizeof body);
+    open_client(&of_http2, port, NULL, 0);
+    hear_whole(&of_http2, ask_with(&of_http2, "GET", "/fails", "x-who: me\n", NULL, 0, NULL));
+    hear_whole(&of_http2, ask(&of_http2, "GET", "/all"));
+    hear_whole(&of_http2, ask(&of_http2, "GET", "/memory"));
+    hear_whole(&of_http2, ask_with(&of_http2, "POST", "/body", "", body, sizeof body, NULL));
+    close_client(&of_http2);
+#endif
+    return unused;
+}
+
+static void *serve_and_ask(void *asking) {
+    haft_http_server_t *server = make_server();
+    port = start_server(server);
+    ((void *(*)(void *))(uintptr_t)asking)(NULL);
+    haft_http_server_stop(server);
+    return server;
+}
+
+static void serve_in_child(void *(*asking)(void *), int threads) {
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        haft_io_run_options_t how = {.threads = threads, .keep_requests = folder};
+        _exit(haft_io_run_with(&how, serve_and_ask, (void *)(uintptr_t)asking) == 0 ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+/* ---- Replays ---- */
+
+/* Returns the exit status, and the words. */
+static int replay(const char *path, const char *expects, char *words, size_t size) {
+    int ends[2], status;
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        setenv("HAFT_IO_REPLAY", path, 1);
+        setenv("HAFT_IO_REPLAY_EXPECTS", expects, 1);
+        dup2(ends[1], STDERR_FILENO);
+        execl(program, program, "replay", NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    size_t got = 0;
+    for (ssize_t more = 1; more > 0 && got<size - 1; got += more> 0 ? (size_t)more : 0)
+        more = read(ends[0], words + got, size - 1 - got);
+    words[got] = '\0';
+    close(ends[0]);
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
+}
+
+static void check_words(bool is_so, const char *path, const char *words) {
+    if (!is_so)
+        fprintf(stderr, "%s:\n%s\n", path, words);
+    CHECK(is_so);
+}
+
+/* Which of the requests it is: a bit. */
+static unsigned check_file(const char *path, int threads) {
+    static const char *const targets[] = {"/fails", "/all", "/body", "/memory"};
+    char words[1 << 16];
+    unsigned seen = 0;
+    int code = replay(path, "same", words, sizeof words);
+    for (unsigned i = 0; i < 4; i++)
+        seen |= (unsigned)(strstr(words, targets[i]) != NULL) << i;
+    if (seen == 1 << 3) { /* it has not been asked before there, so it answers otherwise */
+        check_words(code == 1 && strstr(words, "answered otherwise: not as expected") != NULL &&
+                        strstr(words, "the record still has the time") != NULL,
+                    path, words);
+        setenv("HAFT_ASKS", "1", 1);
+        code = replay(path, "same", words, sizeof words);
+        unsetenv("HAFT_ASKS");
+        check_words(code == 3 && strstr(words, "asks for the time, where the record has") != NULL &&
+                        strstr(words, "is here:\n") != NULL,
+                    path, words);
+        return seen;
+    }
+    if (threads > 1 && seen == 1 << 1 && code == 3) { /* a task has gone on at another thread */
+        check_words(strstr(words, "is not the request that was kept") != NULL, path, words);
+        return seen;
+    }
+    check_words(code == 0 && strstr(words, "as it was: as expected") != NULL, path, words);
+    bool fails = seen != 1 << 1;
+    code = replay(path, "success", words, sizeof words);
+    check_words(code == (fails ? 1 : 0), path, words);
+    code = replay(path, seen == 1 ? "503" : fails ? "500" : "200", words, sizeof words);
+    check_words(code == 0, path, words);
+    return seen;
+}
+
+static unsigned check_files(int threads) {
+    unsigned seen = 0;
+    DIR *opened = opendir(folder);
+    CHECK(opened != NULL);
+    for (const struct dirent *entry; (entry = readdir(opened)) != NULL;) {
+        char path[400];
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        struct stat status;
+        CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
+        seen |= check_file(path, threads);
+        unlink(path);
+    }
+    closedir(opened);
+    return seen;
+}
+
+static void check(void *(*asking)(void *), int threads, unsigned expected) {
+    serve_in_child(asking, threads);
+    CHECK(check_files(threads) == expected);
+}
+
+int main(int count, char **arguments) {
+    program = arguments[0];
+    if (count > 1) /* where HAFT_IO_REPLAY names a request */
+        return haft_http_server_run(make_server()) == 0 ? 0 : 100;
+    const char *place = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.30s/haft-http-kept.%d", place != NULL ? place : "/tmp",
+             (int)getpid());
+    check(ask_http1, 1, 0xf);
+    check(ask_http1, 2, 0xf);
+#ifdef CHECK_HTTP2
+    check(ask_http2, 1, 0x7);
+    check(ask_http2, 2, 0x7);
+#else
+    (void)ask_http2;
+#endif
+    rmdir(folder);
+    return 0;
+}
