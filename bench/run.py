@@ -49,16 +49,17 @@ PEER_NAMES = {
 OCAML_PEERS = ["stock", "haft", "ocaml5"]
 
 Size = collections.namedtuple("Size", "argument expected")
-Program = collections.namedtuple("Program", "name small usual large variants")
+Program = collections.namedtuple("Program", "name small usual large variants source")
 
 
-def program(name, small, usual, large, variants=()):
-    return Program(name, Size(*small), Size(*usual), Size(*large), variants)
+def program(name, small, usual, large, variants=(), source=None):
+    return Program(name, Size(*small), Size(*usual), Size(*large), variants, source or name)
 
 
-# Variants are further Haft binaries of the same program, by their suffix.
+# Variants are further binaries of the same program, by their suffix: mostly Haft's. `source`: of the same
+# program at another size.
 PROGRAMS = [
-    program("countdown", (5, 0), (20_000_000, 0), (200_000_000, 0), ("general", "tail", "seff")),
+    program("countdown", (5, 0), (20_000_000, 0), (200_000_000, 0), ("general", "tail", "seff", "segmented")),
     program("fibonacci_recursive", (5, 5), (36, 14930352), (42, 267914296)),
     program("product_early", (5, 0), (3000, 0), (100_000, 0), ("never", "cleanups")),
     program(
@@ -66,17 +67,25 @@ PROGRAMS = [
         (5, 15),
         (20_000_000, 200000010000000),
         (40_000_000, 800000020000000),
-        ("tail", "seff"),
+        ("tail", "seff", "segmented"),
     ),
-    program("generator", (5, 57), (24, 33554406), (25, 67108837), ("seff",)),
-    program("generator_next", (5, 57), (22, None), (25, 67108837)),
+    program("generator", (5, 57), (24, 33554406), (25, 67108837), ("seff", "segmented")),
+    program("generator_next", (5, 57), (22, None), (25, 67108837), ("seff", "clang", "seff_clang")),
     program("parsing_dollars", (10, 55), (6000, 18003000), (20_000, 200010000), ("tail",)),
     program("resume_nontail", (5, 37), (5000, None), (10_000, 860)),
-    program("handler_sieve", (10, 17), (15_000, None), (60_000, 171848738), ("tail", "seff")),
+    program("handler_sieve", (10, 17), (15_000, None), (60_000, 171848738), ("tail", "seff", "segmented")),
+    program("handler_sieve_60000", (10, 17), (60_000, 171848738), (60_000, 171848738), ("seff",), "handler_sieve"),
     program("nqueens", (5, 10), (10, 724), (12, 14200)),
     program("tree_explore", (5, 946), (14, None), (16, 1005)),
     program("triples", (10, 779312), (200, 306102599), (300, 460212934)),
-    program("skynet", (100, 4950), (100_000, 4999950000), (1_000_000, 499999500000), ("seff", "seff_dense")),
+    program(
+        "skynet",
+        (100, 4950),
+        (100_000, 4999950000),
+        (1_000_000, 499999500000),
+        ("seff", "seff_dense", "segmented"),
+    ),
+    program("skynet_calls", (100, 4950), (100_000, 4999950000), (1_000_000, 499999500000), ("seff",)),
     program("threads", (5, 10), (5000, 12497500), (20_000, 199990000), ("seff",)),
 ]
 
@@ -96,21 +105,39 @@ MULTI_SHOT = ("nqueens", "tree_explore", "triples")
 PUBLIC_SET = {"ocaml/haft": {*ONE_SHOT, *MULTI_SHOT}, "ocaml/ocaml5": {*ONE_SHOT}}
 OCAML_PROGRAMS = "public_set"
 
-# Of programs: the processor time of one peer's, over another's, is at most a limit.
+# Promises of programs: the processor time of one peer's, over another's, is at most a limit.
 ProgramTarget = collections.namedtuple("ProgramTarget", "what program peer baseline limit")
 PROGRAM_TARGETS = [
     ProgramTarget(f"{what} / Boost.Context", name, peer, "Boost.Context", limit)
     for what, name, peer, limit in (
         ("a general clause that works on the answer", "resume_nontail", "Haft", 1),
+        ("a generator", "generator", "Haft", 1),
+        ("the same through seff.h", "generator", "Haft, seff", 1),
         ("a generator through a function that resumes", "generator_next", "Haft", 1),
+        ("the same through seff.h", "generator_next", "Haft, seff", 1),
         ("C++: a generator through a function that resumes", "generator_next", "Haft, C++", 1),
-        ("a sieve with a fiber for each prime", "handler_sieve", "Haft", 1),
+        ("a sieve of 15,000 with a fiber for each prime", "handler_sieve", "Haft", 1),
         ("the same through seff.h", "handler_sieve", "Haft, seff", 1.2),
+        ("a sieve of 60,000 with a fiber for each prime", "handler_sieve_60000", "Haft", 1.2),
+        ("the same through seff.h", "handler_sieve_60000", "Haft, seff", 1.3),
         ("skynet, 100,000 that sleep at once", "skynet", "Haft", None),
         ("the same through seff.h", "skynet", "Haft, seff", 1.2),
+        ("the same through seff.h, with system calls", "skynet_calls", "Haft, seff", 1.2),
         ("the same through seff.h, on dense stacks of 8 KiB", "skynet", "Haft, seff_dense", 1.2),
-        ("a thread with one fiber", "threads", "Haft", 1.2),
-        ("the same through seff.h", "threads", "Haft, seff", 1.2),
+        ("a thread with one fiber", "threads", "Haft", 1),
+        ("the same through seff.h", "threads", "Haft, seff", 1),
+        ("segmented, seff.h: countdown", "countdown", "Haft, segmented", 1.5),
+        ("segmented, seff.h: iterator", "iterator", "Haft, segmented", 1.5),
+        ("segmented, seff.h: generator", "generator", "Haft, segmented", 1.5),
+        ("segmented, seff.h: a sieve of 15,000", "handler_sieve", "Haft, segmented", 1.5),
+        ("segmented, seff.h: skynet", "skynet", "Haft, segmented", 1.5),
+    )
+] + [
+    ProgramTarget(f"clang, {what} / Boost.Context", "generator_next", f"{peer}clang", "Boost.Context, clang", 1)
+    for what, peer in (
+        ("a generator through a function that resumes", "Haft, "),
+        ("the same through seff.h", "Haft, seff_"),
+        ("C++: a generator through a function that resumes", "Haft, C++, "),
     )
 ] + [
     ProgramTarget(f"copies in C: {name} / Haft's OCaml", name, "Haft", "Haft, OCaml", 0.8)
@@ -120,8 +147,8 @@ PROGRAM_TARGETS = [
     for name in ONE_SHOT
 ]
 
-# What the project promises: one loop's time, over another's in the same series, is at most a limit.
-# Of several loops: the mean of the ratios. Without a baseline: its least time in nanoseconds. Without
+# The project's promises: one loop's time, over another's in the same series, is at most a limit.
+# Several loops stand for the mean of their ratios. Without a baseline: its least time in nanoseconds. Without
 # a limit: stated for comparison.
 Target = collections.namedtuple("Target", "what loop baseline limit")
 TABLE1 = ["exnval", "exnraise", "extcall", "callback", "ack", "fib", "motzkin", "sudan", "tak"]
@@ -210,10 +237,10 @@ TARGETS = {
                 f"round robin of {count:,} fibers, {kind} / Boost.Context on 8 KiB stacks from malloc",
                 f"haft/round-robin{suffix}/{count:03}",
                 f"boost/round-robin/{count:03}",
-                1,
+                limit,
             )
-            for kind, suffix in (("pooled", ""), ("dense", "-dense"))
-            for count in (10, 100, 1_000, 10_000, 100_000)
+            for kind, suffix, limit in (("pooled", "", 1), ("dense", "-dense", 0.9))
+            for count in (10, 100, 1_000, 5_000, 10_000, 100_000)
         ],
         *[
             Target(
@@ -232,7 +259,7 @@ TARGETS = {
                 1.2,
             )
             for kind, suffix in (("pooled", ""), ("dense", "-dense"))
-            for count in (10, 100, 1_000, 10_000, 100_000)
+            for count in (10, 100, 1_000, 5_000, 10_000, 100_000)
         ],
     ],
     "depth": [
@@ -540,19 +567,18 @@ def executables(build, a_program):
     """(label, command without the argument) of every built binary of a program, the floor first."""
     found = []
     for peer in PEERS:
-        names = [("", a_program.name)]
-        if peer == "haft":
-            names += [
-                (f", {variant}", f"{a_program.name}_{variant}") for variant in a_program.variants
-            ]
+        names = [("", a_program.source)]
+        names += [
+            (f", {variant}", f"{a_program.source}_{variant}") for variant in a_program.variants
+        ]
         for suffix, name in names:
             path = build / peer / name
             if path.exists():
                 found.append((PEER_NAMES[peer] + suffix, [path]))
     for peer, names in PUBLIC_SET.items():
         path = build / peer / OCAML_PROGRAMS
-        if path.exists() and a_program.name in names:
-            found.append((PEER_NAMES[peer], [path, a_program.name]))
+        if path.exists() and a_program.source in names:
+            found.append((PEER_NAMES[peer], [path, a_program.source]))
     return found
 
 
@@ -967,7 +993,10 @@ def compile_table(entries):
 
 def later(results):
     """What was measured again, and when."""
-    return "".join(f"; {name} {date}" for name, date in results.get("dates", {}).items())
+    names = {}
+    for name, date in results.get("dates", {}).items():
+        names.setdefault(date, []).append(name)
+    return "".join(f"; {', '.join(names[date])}: {date}" for date in names)
 
 
 def report(results):
@@ -1240,15 +1269,18 @@ def part_of(results, name):
 
 
 def merged(before, results, measured):
-    """The results of before, but those of what was measured now."""
+    """The results of before, but those of what was measured now, whose dates name the machine if it is another one."""
     series = {**before["series"], **results["series"]}
     rows = [row for row in before["promised"] if row["of"] not in measured] + results["promised"]
     failures = [name for name in before["failures"] if name not in measured]
-    dates = {**before.get("dates", {}), **{name: results["date"] for name in measured}}
+    machine = before["machine"]
+    date = results["date"] + ("" if results["machine"] == machine else f" on {results['machine']}")
+    dates = {**before.get("dates", {}), **{name: date for name in measured}}
     return {
         **before,
         **results,
         "date": before["date"],
+        "machine": machine,
         "dates": dates,
         "failures": failures + results["failures"],
         "series": {name: series[name] for name in EVERYTHING if name in series},

@@ -4,13 +4,28 @@
  * below it have finished, and has their sum for a result. So all of them live at the same time.
  *
  * The scheduler and what a computation does. The includer first defines computation_t, whatever a
- * peer keeps of a computation, all zero before it begins, and then the three functions. */
+ * peer keeps of a computation, all zero before it begins, and then the three functions. With
+ * SKYNET_CALLS one at the bottom makes a system call when it wakes up. A peer whose stacks have no
+ * room for functions of the C library defines how it calls them (SKYNET_ALLOCATE, SKYNET_CALL). */
 #ifndef BENCH_SKYNET_H
 #define BENCH_SKYNET_H
 
 #include "program.h"
 
 #include <stdbool.h>
+#include <unistd.h>
+
+#ifndef SKYNET_ALLOCATE
+#    define SKYNET_ALLOCATE calloc
+#endif
+#ifdef SKYNET_CALLS
+#    ifndef SKYNET_CALL
+#        define SKYNET_CALL getppid
+#    endif
+#else
+#    undef SKYNET_CALL
+#    define SKYNET_CALL() (void)0
+#endif
 
 enum { SKYNET_BELOW = 10 };
 
@@ -32,7 +47,7 @@ static void skynet_yield(skynet_t *one);
 static skynet_t *skynet_new, *skynet_oldest, **skynet_latest = &skynet_oldest;
 
 static inline void skynet_add(skynet_t *parent, int64_t first, int64_t size) {
-    skynet_t *one = PROGRAM_CAST(skynet_t *, calloc(1, sizeof *one));
+    skynet_t *one = PROGRAM_CAST(skynet_t *, SKYNET_ALLOCATE(1, sizeof *one));
     if (!one)
         abort();
     one->parent = parent;
@@ -45,6 +60,7 @@ static inline void skynet_add(skynet_t *parent, int64_t first, int64_t size) {
 static inline void skynet_run(skynet_t *one) {
     if (one->size == 1) {
         skynet_yield(one);
+        SKYNET_CALL();
         one->sum = one->first;
         return;
     }

@@ -383,6 +383,8 @@ bool seff_coroutine_init_dense(seff_coroutine_t *k, seff_start_fun_t *function, 
 
 /* The fiber's memory has room for the coroutine, except on segments. That memory stays readable
    until it is reused, so that the use of a deleted coroutine is recognised. */
+_Static_assert(sizeof(seff_coroutine_t) <= SEFF_BELOW && sizeof(seff_coroutine_t) > SEFF_BELOW - 64,
+               "haft_fiber_reserve, which aligns to 64 bytes, reserves SEFF_BELOW");
 static seff_coroutine_t *place_in(haft_fiber_t *fiber) {
     seff_coroutine_t *k = haft_fiber_reserve(fiber, sizeof *k);
     fiber->argument = k;

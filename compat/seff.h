@@ -146,13 +146,24 @@ HAFTI_INLINE haft_effect_t *seff_effect_of(effect_id id) {
 
 /* ---- Resuming and performing ---- */
 
+/* How far above a coroutine its fiber is, where the coroutine lies on its fiber's stack. */
+enum { SEFF_BELOW = 128 };
+/* A predicted branch replaces the load of an address for which the whole switch would wait, as in
+   haft/inner/hot.h. */
+HAFTI_INLINE haft_fiber_t *seff_fiber_of(seff_coroutine_t *k) {
+    haft_fiber_t *fiber = k->fiber;
+    if (HAFTI_LIKELY((char *)fiber == (char *)k + SEFF_BELOW))
+        fiber = (haft_fiber_t *)(void *)((char *)hafti_same(k) + SEFF_BELOW);
+    return fiber;
+}
+
 /* Starts or resumes `k`, handling the effects in `handled`. The paper's name is seff_handle. */
 HAFTI_INLINE seff_request_t seff_resume(seff_coroutine_t *k, void *argument, effect_set handled) {
     if (HAFTI_UNLIKELY(k->handled != handled))
         return seff_resume_slow(k, argument, handled);
     /* A coroutine that cannot be resumed is reported in here. */
     k->state = RUNNING;
-    haft_fiber_t *fiber = k->fiber;
+    haft_fiber_t *fiber = seff_fiber_of(k);
     haft_request_t request = hafti_resume_hot(fiber, argument, fiber->scope.handles);
     uintptr_t offset = (uintptr_t)request.effect - (uintptr_t)seff_effects;
     if (HAFTI_UNLIKELY(offset >= sizeof seff_effects))

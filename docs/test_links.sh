@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What the README and the pages of docs/ link to is there, and the README keeps to three screens.
+# All that the README and the pages of docs/ link to is there, and the README keeps to three screens.
 set -eu
 cd "$HAFT_SOURCE_DIR"
 failed=0

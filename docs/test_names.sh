@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What the text and the tables of these pages call haft_io_..., haft_http_..., io::... or http::... is declared in the
-# headers.
+# Each name like haft_io_..., haft_http_..., io::... or http::... in the text and the tables of these
+# pages is declared in the headers.
 set -u
 work=$(mktemp -d)
 cd "$HAFT_SOURCE_DIR/docs" || exit 1

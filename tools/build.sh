@@ -37,7 +37,7 @@ if cmake --preset "$preset" $generator -B "$root/$preset" "$@" >"$log" 2>&1 &&
   logged cmake --build "$root/$preset" --parallel "${JOBS:-$(nproc)}"; then
   exit 0
 fi
-# What went wrong, without the progress report.
+# The errors, without the progress report.
 grep -Ev '^\[ *[0-9]+(%|/[0-9]+)\] |^-- ' "$log"
 echo "$preset: build failed"
 exit 1

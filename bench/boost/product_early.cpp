@@ -20,7 +20,8 @@ static NOINLINE int64_t product(abortable &computation, const list_t *list) {
 
 static int64_t run(const list_t *list) {
     int64_t result = 0;
-    abortable computation([&](abortable &self) { result = product(self, list); }, 128 * 1024);
+    abortable computation([&](abortable &self) { result = product(self, list); },
+                          bench::stack_pool(128 * 1024));
     return computation.resume() ? 0 : result;
 }
 

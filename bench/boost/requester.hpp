@@ -5,6 +5,7 @@
 #pragma once
 
 #include <boost/context/fiber.hpp>
+#include <boost/context/fixedsize_stack.hpp>
 #include <boost/context/pooled_fixedsize_stack.hpp>
 
 #include <cstddef>
@@ -23,8 +24,11 @@ template <class Request, class Reply>
 class requester {
   public:
     template <class Body>
-    explicit requester(Body body, std::size_t stack_size = 64 * 1024)
-        : performer(std::allocator_arg, stack_pool(stack_size),
+    explicit requester(Body body) : requester(body, stack_pool(64 * 1024)) {}
+
+    template <class Body, class Stacks>
+    requester(Body body, Stacks &&allocator)
+        : performer(std::allocator_arg, std::forward<Stacks>(allocator),
                     [this, body](boost::context::fiber &&resumer) {
                         driver = std::move(resumer);
                         body(*this);

@@ -24,7 +24,7 @@ static context::fiber counting(uint64_t *turn) {
                           });
 }
 
-BENCHMARK_SERIES("boost/round-robin", round_robin, 10, 100, 1000, 10000, 100000) {
+BENCHMARK_SERIES("boost/round-robin", round_robin, 10, 100, 1000, 5000, 10000, 100000) {
     static std::vector<context::fiber> fibers;
     auto count = static_cast<uint64_t>(benchmark->parameter);
     while (fibers.size() < count)

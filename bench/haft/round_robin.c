@@ -43,13 +43,13 @@ static void run(benchmark_t *benchmark, haft_fiber_t **fibers) {
 }
 
 /* The fibers are kept from slice to slice: what is measured is not how they are made. */
-BENCHMARK_SERIES("haft/round-robin", round_robin, 10, 100, 1000, 10000, 100000) {
+BENCHMARK_SERIES("haft/round-robin", round_robin, 10, 100, 1000, 5000, 10000, 100000) {
     static haft_fiber_t *fibers[MOST];
     make(fibers, (uint64_t)benchmark->parameter, NULL);
     run(benchmark, fibers);
 }
 
-BENCHMARK_SERIES("haft/round-robin-dense", round_robin_dense, 10, 100, 1000, 10000, 100000) {
+BENCHMARK_SERIES("haft/round-robin-dense", round_robin_dense, 10, 100, 1000, 5000, 10000, 100000) {
     static haft_fiber_t *fibers[MOST];
     const haft_fiber_options_t options = {.dense = true};
     make(fibers, (uint64_t)benchmark->parameter, &options);
@@ -57,14 +57,14 @@ BENCHMARK_SERIES("haft/round-robin-dense", round_robin_dense, 10, 100, 1000, 100
 }
 
 /* On stacks of other sizes: the default of 1 MiB lies two to a page of the page tables. */
-BENCHMARK_SERIES("haft/round-robin-64k", round_robin_64k, 100, 1000, 10000, 100000) {
+BENCHMARK_SERIES("haft/round-robin-64k", round_robin_64k, 100, 1000, 5000, 10000, 100000) {
     static haft_fiber_t *fibers[MOST];
     const haft_fiber_options_t options = {.stack_size = 64 * 1024};
     make(fibers, (uint64_t)benchmark->parameter, &options);
     run(benchmark, fibers);
 }
 
-BENCHMARK_SERIES("haft/round-robin-16k", round_robin_16k, 100, 1000, 10000, 100000) {
+BENCHMARK_SERIES("haft/round-robin-16k", round_robin_16k, 100, 1000, 5000, 10000, 100000) {
     static haft_fiber_t *fibers[MOST];
     const haft_fiber_options_t options = {.stack_size = 16 * 1024};
     make(fibers, (uint64_t)benchmark->parameter, &options);

@@ -2,7 +2,14 @@
 /* skynet, Haft, through seff.h. The includer says how a coroutine is made (skynet_coroutine). */
 #include <seff.h>
 
+#include <unistd.h>
+
 typedef seff_coroutine_t *computation_t;
+
+MAKE_SYSCALL_WRAPPER(void *, calloc, size_t count, size_t size);
+MAKE_SYSCALL_WRAPPER(pid_t, getppid, void);
+#define SKYNET_ALLOCATE calloc_syscall_wrapper
+#define SKYNET_CALL getppid_syscall_wrapper
 
 #include "../skynet.h"
 

@@ -140,7 +140,7 @@ static void refuse_answer(const char *bytes) {
     exit(1);
 }
 
-/* Of a whole answer in a text. */
+/* Length of a whole answer in a text. */
 static size_t size_of(const char *bytes) {
     const char *end = strstr(bytes, "\r\n\r\n"), *length = strcasestr(bytes, "\ncontent-length:");
     if (end == NULL || length == NULL || length > end || (!any_size && atoi(length + 16) != BODY))

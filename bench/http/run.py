@@ -42,17 +42,17 @@ SAME_RATE = 20000  # requests a second, at which the latencies of all are measur
 TAILS = 1000  # connections, at which the tails of OCaml's servers are measured
 IDLE = [1000, 10000, 19000]
 TLS_IDLE = [300]
-# Of what a server answers at most: what it is offered. How often at most, since there are so many.
+# The load that is offered, as shares of the most that a server answers; and the most repeats, since there are so many.
 SHARES = [0.2, 0.4, 0.6, 0.7, 0.8, 0.9, 1.0]
 MOST_RISING_REPEATS = 3
-# Those that can have two threads, and how they are told.
+# The servers that can have two threads, and the environment that asks for them.
 TWO_THREADS = {"Haft, epoll": {}, "Haft, io_uring": {}, "Go": {"GOMAXPROCS": "2"}}
 MOST_IDLE = 5  # KiB
 MOST_TLS_IDLE = 6  # KiB beside what OpenSSL holds
 OPENSSL = "OpenSSL alone"
 MOST_MIDDLEWARE = 100  # ns
 MOST_HTTP2 = 0.8  # of nghttpd's processor time
-# Of a service in JSON: what it is asked for, and its data.
+# The questions to a service in JSON, and its data.
 ASKED = {"one entry": "/todo/7", "all 20 entries": "/todo"}
 TODO = ("create table todo (id integer primary key, what text not null); insert into todo values " +
         ", ".join(f"({number}, 'entry {number}')" for number in range(1, 21)) + ";")

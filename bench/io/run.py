@@ -32,7 +32,7 @@ from measuring import (PARTS_IF_QUICK, THREADS, arguments_of, builds, check_page
                        first_line, marked, measured, mebibytes_of, milliseconds_of, number_of, plain, processor,
                        series, table, used_by, verdict)
 
-# What an operation is, how many, and what a ratio to the best peer should be at most on one thread and on two.
+# Each work: an operation, how many, and the most that its ratio to the best peer should be on one thread and on two.
 WORKS = {
     "spawn": ("spawn, run and join a task", 1_000_000, 0.25, 0.25),
     "yield": ("yield, two tasks that take turns", 2_000_000, 0.4, 0.4),

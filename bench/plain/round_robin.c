@@ -30,14 +30,14 @@ static char *reserve(size_t size) {
     return memory;
 }
 
-BENCHMARK_SERIES("plain/two-lines-apart", two_lines_apart, 10, 100, 1000, 10000, 100000) {
+BENCHMARK_SERIES("plain/two-lines-apart", two_lines_apart, 10, 100, 1000, 5000, 10000, 100000) {
     static char *memory;
     if (memory == NULL)
         memory = reserve((size_t)MOST * STACK * PAGE);
     touch(benchmark, memory, (size_t)STACK * PAGE);
 }
 
-BENCHMARK_SERIES("plain/two-lines", two_lines, 10, 100, 1000, 10000, 100000) {
+BENCHMARK_SERIES("plain/two-lines", two_lines, 10, 100, 1000, 5000, 10000, 100000) {
     static char *memory;
     if (memory == NULL)
         memory = reserve((size_t)MOST * PAGE);

@@ -43,12 +43,13 @@ static void run(benchmark_t *benchmark, seff_coroutine_t **coroutines, make_t *m
     benchmark_stop(benchmark);
 }
 
-BENCHMARK_SERIES("seff/round-robin", round_robin_seff, 10, 100, 1000, 10000, 100000) {
+BENCHMARK_SERIES("seff/round-robin", round_robin_seff, 10, 100, 1000, 5000, 10000, 100000) {
     static seff_coroutine_t *coroutines[MOST];
     run(benchmark, coroutines, make_pooled);
 }
 
-BENCHMARK_SERIES("seff/round-robin-dense", round_robin_seff_dense, 10, 100, 1000, 10000, 100000) {
+BENCHMARK_SERIES("seff/round-robin-dense", round_robin_seff_dense, 10, 100, 1000, 5000, 10000,
+                 100000) {
     static seff_coroutine_t *coroutines[MOST];
     run(benchmark, coroutines, make_dense);
 }

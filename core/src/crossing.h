@@ -66,4 +66,47 @@ HAFTI_INLINE hafti_words_t haft_cross(const hafti_thread_t *thread, haft_fiber_t
                : haft_cross_told(fiber, crossing, words);
 }
 
+/* ---- Short switches of code on a segmented fiber: besides, its limit word is kept ---- */
+
+#if defined(HAFTI_SEGMENTS)
+/* The segmented fiber on which the code runs, if such a switch will do; otherwise NULL. */
+HAFTI_INLINE haft_fiber_t *haft_only_on_segments(const hafti_thread_t *thread) {
+    return HAFTI_UNLIKELY(hafti_segments_limit() != 0) && thread->language == NULL &&
+                   !haft_tools_active && !haft_foreign_calls_seen &&
+                   !hafti_exceptions_in(thread->globals)
+               ? thread->segmented
+               : NULL;
+}
+HAFTI_INLINE uintptr_t haft_step_off_segments(hafti_thread_t *thread) {
+    uintptr_t limit = hafti_segments_limit();
+    hafti_segments_check(limit);
+    hafti_segments_set_limit(0);
+    thread->segmented = NULL;
+    thread->exceptions = thread->globals;
+    return limit;
+}
+HAFTI_INLINE void haft_step_on_segments(haft_fiber_t *segmented, uintptr_t limit) {
+    hafti_thread_t *thread = hafti_thread();
+    if (HAFTI_UNLIKELY(thread->foreign_stack == NULL)) {
+        haft_footing_return(&(haft_footing_t){.fiber = segmented, .limit = limit});
+        return;
+    }
+    thread->segmented = segmented;
+    thread->exceptions = &haft_always_pending;
+    hafti_segments_set_limit(limit);
+}
+#else
+HAFTI_INLINE haft_fiber_t *haft_only_on_segments(const hafti_thread_t *thread) {
+    (void)thread;
+    return NULL;
+}
+HAFTI_INLINE uintptr_t haft_step_off_segments(const hafti_thread_t *thread) {
+    (void)thread;
+    return 0;
+}
+HAFTI_INLINE void haft_step_on_segments(const haft_fiber_t *segmented, uintptr_t limit) {
+    (void)segmented, (void)limit;
+}
+#endif
+
 #endif

@@ -29,6 +29,12 @@ static HAFT_UNINSTRUMENTED void spoil(char *from, const char *to) {
         *byte = (char)0xdb;
 }
 
+/* Tells of the end of a suspended fiber that has nothing to unwind. */
+HAFTI_INLINE void tell_of_drop(const haft_fiber_t *fiber) {
+    if (HAFTI_UNLIKELY(haft_is_observed(hafti_thread())))
+        haft_tell_of_fiber(HAFT_OBSERVED_DROP, fiber, hafti_awaited(fiber));
+}
+
 /* A fiber that is to be dropped or reset. `claimed`: no other thread can use it, but it may have
    frames. `taken`: it has no frames any more. `payload`: where on its stack the payload of the
    awaited effect begins, if that is to be overwritten. */
@@ -53,8 +59,10 @@ static void finish(ending_t *ending, const char *what) {
             (void)haft_unwind_claimed(fiber, owner);
             continue;
         }
-        if (waits)
+        if (waits) {
+            tell_of_drop(fiber);
             haft_abandon_inside(fiber);
+        }
         haft_kind_of(fiber)->given_up(fiber);
         fiber->state = HAFT_FIBER_DROPPED;
         break;
@@ -70,6 +78,7 @@ haft_request_t haft_resume_unwinding(haft_fiber_t *fiber, const haft_handles_t *
     haft_check_own(fiber, "dropped");
     (void)haft_claim(haft_thread_ready(), fiber, HAFT_ERROR_IN_USE, "dropped");
     haft_use_up(fiber);
+    tell_of_drop(fiber);
     haft_abandon_inside(fiber);
     haft_kind_of(fiber)->given_up(fiber);
     haft_set_finished(fiber);

@@ -38,6 +38,7 @@ HAFT_ENTRY_FOREIGN(haft_language_take)
 HAFT_ENTRY_FOREIGN(haft_language_give)
 HAFT_ENTRY_FOREIGN(haft_language_moved)
 HAFT_ENTRY_FOREIGN(haft_know_frames_of)
+HAFT_ENTRY_FOREIGN(haft_observe)
 
 HAFT_ENTRY_STAYS(hafti_resume_slow, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(hafti_resume_checked, HAFT_ENTRY_ROOM)

@@ -116,6 +116,19 @@ HAFTI_INLINE void haft_check_uses(const hafti_thread_t *thread, const haft_fiber
     (void)thread, (void)fiber, (void)what;
 }
 
+/* ---- No observers ---- */
+
+HAFTI_INLINE haft_observer_t *haft_observer(void) {
+    return NULL;
+}
+HAFTI_INLINE void haft_tell_of_fiber(haft_observed_kind_t kind, const haft_fiber_t *fiber,
+                                     const haft_effect_t *effect) {
+    (void)kind, (void)fiber, (void)effect;
+}
+HAFTI_INLINE void haft_tell_of_clause(const haft_effect_t *effect, const hafti_scope_t *scope) {
+    (void)effect, (void)scope;
+}
+
 /* ---- No tools ---- */
 
 #define haft_tools_active false

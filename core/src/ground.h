@@ -11,6 +11,7 @@
 
 #include <haft.h>
 #include <haft/language.h>
+#include <haft/observe.h>
 #include <haft/inner/segments.h>
 
 /* error.c */
@@ -134,9 +135,6 @@ extern intptr_t haft_thread_offset;
 /* Value of `thread->exceptions` where no inlined path may switch: every field counts as an
    exception. */
 extern hafti_exceptions_t haft_always_pending;
-HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
-    thread->exceptions = thread->language != NULL ? &haft_always_pending : thread->globals;
-}
 /* Makes what every thread of the process has stored so far visible to this one. */
 void haft_thread_barrier(void);
 
@@ -211,6 +209,20 @@ typedef struct haft_signals {
 void haft_signals_block(haft_signals_t *before);
 void haft_signals_restore(const haft_signals_t *before);
 
+/* thread.c: haft/observe.h. Functions: a compiler keeps the address of a thread-local variable
+   across a switch. */
+haft_observer_t *haft_observer(void);
+void haft_set_observer(haft_observer_t *observer);
+
 #endif
+
+/* No inlined path switches then. */
+HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
+    bool none_may = thread->language != NULL || haft_observer() != NULL;
+    thread->exceptions = none_may ? &haft_always_pending : thread->globals;
+}
+HAFTI_INLINE bool haft_is_observed(const hafti_thread_t *thread) {
+    return HAFTI_UNLIKELY(thread->exceptions == &haft_always_pending) && haft_observer() != NULL;
+}
 
 #endif

@@ -266,7 +266,8 @@ static HAFTI_COLD void remember_on_the_way(hafti_thread_t *thread, haft_handled_
                                            haft_effect_t *effect, unsigned slot,
                                            hafti_found_t found) {
     hafti_scope_t *scope = thread->current;
-    if (handled.slow || is_unhandled(found, effect) || !begin_to_write(thread))
+    if (handled.slow || is_unhandled(found, effect) || haft_is_observed(thread) ||
+        !begin_to_write(thread))
         return;
     for (unsigned i = 0; i < handled.passed; i++, scope = scope->outer) {
         hafti_cache_entry_t *entry = hafti_entry_in(scope, slot);
@@ -304,9 +305,8 @@ static void remember_request(const hafti_scope_t *current, haft_effect_t *effect
 
 /* haft_look_for, inlined into its two callers. No slot remembers an unhandled effect: its next
    performer gets here again. `is_error`: that nobody handles the effect is an error. */
-HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32_t shape,
-                                    bool is_error) {
-    hafti_thread_t *thread = haft_thread_ready();
+HAFTI_INLINE hafti_found_t look_for(hafti_thread_t *thread, haft_effect_t *effect, unsigned slot,
+                                    uint32_t shape, bool is_error) {
     hafti_scope_t *current = thread->current;
     HAFT_CHECK_CHAIN(thread);
     uint64_t serial = haft_scope_serial(thread, current);
@@ -334,12 +334,33 @@ HAFTI_INLINE hafti_found_t look_for(haft_effect_t *effect, unsigned slot, uint32
 }
 
 hafti_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    return look_for(effect, slot, shape, false);
+    return look_for(haft_thread_ready(), effect, slot, shape, false);
+}
+
+/* Tells of an effect that is handled in place. The next perform is to get here, too. */
+static hafti_found_t told(hafti_thread_t *thread, const haft_effect_t *effect,
+                          hafti_found_t found) {
+    if (hafti_clause_in_place(found) != NULL) {
+        haft_scope_forget(thread->current);
+        haft_tell_of_clause(effect, found.scope);
+    }
+    return found;
+}
+
+static HAFTI_COLD hafti_found_t lookup_observed(hafti_thread_t *thread, haft_effect_t *effect,
+                                                unsigned slot, uint32_t shape) {
+    hafti_found_t found = haft_look_for(effect, slot, shape);
+    if (is_unhandled(found, effect))
+        unhandled_at(effect, NULL);
+    return told(thread, effect, found);
 }
 
 /* An unhandled effect is reported under the scopes of its performer. */
 hafti_found_t hafti_lookup(haft_effect_t *effect, unsigned slot, uint32_t shape) {
-    return look_for(effect, slot, shape, true);
+    hafti_thread_t *thread = haft_thread_ready();
+    if (HAFTI_UNLIKELY(haft_is_observed(thread)))
+        return lookup_observed(thread, effect, slot, shape);
+    return look_for(thread, effect, slot, shape, true);
 }
 
 haft_fiber_t *haft_locate(haft_effect_t *effect) {
@@ -426,5 +447,5 @@ hafti_found_t haft_lookup_at(hafti_scope_t *target, haft_effect_t *effect, unsig
     if (hafti_clause_in_place(found) == NULL)
         haft_check_suspends(thread, effect);
     haft_remember(thread, slot, (uintptr_t)effect + HAFTI_AT_MARK, found);
-    return found;
+    return HAFTI_UNLIKELY(haft_is_observed(thread)) ? told(thread, effect, found) : found;
 }

@@ -46,6 +46,13 @@ hafti_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape
    safely. */
 void haft_remember(hafti_thread_t *thread, unsigned slot, uintptr_t key, hafti_found_t found);
 
+#ifndef HAFT_FREESTANDING
+/* observe.c: tell the observer of the thread. `effect` may be NULL; `scope` handles it. */
+HAFTI_COLD void haft_tell_of_fiber(haft_observed_kind_t kind, const haft_fiber_t *fiber,
+                                   const haft_effect_t *effect);
+HAFTI_COLD void haft_tell_of_clause(const haft_effect_t *effect, const hafti_scope_t *scope);
+#endif
+
 /* Whether a handler's loop resumes the fiber, and receives the effects that leave it. */
 HAFTI_INLINE bool haft_is_driven(const haft_fiber_t *fiber) {
     const haft_handler_t *handler = fiber->handler;

@@ -42,6 +42,21 @@ HAFTI_INLINE void open_gate(haft_fiber_t *fiber) {
                      __ATOMIC_RELEASE);
 }
 
+/* The scopes inside the fiber may remember clauses. */
+static HAFTI_COLD void tell_of_entry(hafti_thread_t *thread, const haft_fiber_t *fiber,
+                                     enum hafti_wake wake) {
+    renew(thread, fiber->top, fiber->scope.outer);
+    haft_tell_of_fiber(wake == HAFTI_WAKE_UNWIND ? HAFT_OBSERVED_DROP : HAFT_OBSERVED_RESUME, fiber,
+                       hafti_awaited(fiber));
+}
+static HAFTI_COLD void tell_of_arrival(const haft_fiber_t *fiber, hafti_words_t words) {
+    const haft_effect_t *thrown = (const haft_effect_t *)words.second;
+    if (!words.special)
+        haft_tell_of_fiber(HAFT_OBSERVED_PERFORM, fiber, hafti_awaited(fiber));
+    else
+        haft_tell_of_fiber(HAFT_OBSERVED_FINISH, fiber, thrown != HAFT_ID(return ) ? thrown : NULL);
+}
+
 HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, void *word,
                                   enum hafti_wake wake, const haft_handles_t *handles,
                                   uint64_t owner) {
@@ -57,6 +72,8 @@ HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, v
         renew(thread, fiber->top, fiber->scope.outer);
     fiber->scope.outer = current;
     fiber->state = HAFT_FIBER_RUNNING;
+    if (HAFTI_UNLIKELY(hafti_exceptions_in(thread->exceptions)) && haft_is_observed(thread))
+        tell_of_entry(thread, fiber, wake);
     __atomic_signal_fence(__ATOMIC_SEQ_CST); /* signal handlers see whole scopes */
     thread->current = fiber->top;
     hafti_exceptions_t mine = haft_exceptions_put_aside(thread, fiber, HAFTI_EXCEPTED_RESUMER);
@@ -71,6 +88,8 @@ HAFTI_INLINE haft_request_t enter(hafti_thread_t *thread, haft_fiber_t *fiber, v
     haft_exceptions_put_back(hafti_thread(), fiber, HAFTI_EXCEPTED_RESUMER, mine);
     HAFT_CHECK_CHAIN(hafti_thread());
     HAFT_CHECK_FIBER(fiber);
+    if (HAFTI_UNLIKELY(haft_is_observed(hafti_thread())))
+        tell_of_arrival(fiber, words);
     if (words.special)
         return hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
     open_gate(fiber);
@@ -143,12 +162,48 @@ HAFTI_INLINE bool is_simply_new(const hafti_thread_t *thread, const haft_fiber_t
                         !hafti_exceptions_in(thread->exceptions));
 }
 
+/* Resumes a fiber that the current scope has resumed before, by a short switch from the segmented
+   fiber `on`. */
+static __attribute__((noinline)) haft_request_t
+resume_on_segments(hafti_thread_t *thread, haft_fiber_t *on, haft_fiber_t *fiber, void *word) {
+    HAFT_CHECK_CHAIN(thread);
+    fiber->context.gate = HAFTI_GATE_CLOSED;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (HAFTI_UNLIKELY(fiber->owner != thread->current->serial))
+        hafti_resume_raced(fiber);
+    thread->current = fiber->top;
+    uintptr_t limit = haft_step_off_segments(thread);
+    fiber->within = on;
+    hafti_words_t words = hafti_switch_into(fiber, word);
+    haft_step_on_segments(on, limit);
+    if (fiber->within == on)
+        fiber->within = NULL; /* unless it stopped in another one */
+    HAFT_CHECK_FIBER(fiber);
+    if (HAFTI_UNLIKELY(words.special))
+        return hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
+    open_gate(fiber);
+    return (haft_request_t){(haft_effect_t *)words.second, words.first};
+}
+
+/* The segmented fiber from which that may be done, or NULL. */
+HAFTI_INLINE haft_fiber_t *on_segments(const hafti_thread_t *thread, const haft_fiber_t *fiber,
+                                       const haft_handles_t *handles) {
+    haft_fiber_t *on = haft_only_on_segments(thread);
+    return HAFTI_UNLIKELY(on != NULL) && fiber->owner == thread->current->serial &&
+                   fiber->context.gate == HAFTI_GATE_OPEN && fiber->scope.handles == handles
+               ? on
+               : NULL;
+}
+
 haft_request_t hafti_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
     hafti_thread_t *thread = haft_thread_ready();
     haft_check_given(fiber, "haft_resume", "fiber");
     haft_check_given(handles, "haft_resume", "set of effects");
     if (is_simply_new(thread, fiber))
         return resume_new(thread, fiber, word, handles);
+    haft_fiber_t *on = on_segments(thread, fiber, handles);
+    if (HAFTI_UNLIKELY(on != NULL))
+        return resume_on_segments(thread, on, fiber, word);
     return haft_enter(fiber, word, HAFTI_WAKE_REPLY, handles);
 }
 
@@ -159,6 +214,9 @@ haft_request_t hafti_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
     haft_check_given(handles, "haft_resume", "set of effects");
     if (is_simply_new(thread, fiber) && HAFTI_LIKELY(reply.to == 0))
         return resume_new(thread, fiber, NULL, handles);
+    haft_fiber_t *on = on_segments(thread, fiber, handles);
+    if (HAFTI_UNLIKELY(on != NULL) && hafti_is_reply_to(fiber->awaits, reply.to))
+        return resume_on_segments(thread, on, fiber, reply.word);
     uint64_t owner = claim_to_resume(thread, fiber);
     uintptr_t awaits = fiber->awaits; /* once it is released, another thread may resume it */
     if (HAFTI_UNLIKELY(!hafti_is_reply_to(awaits, reply.to))) {

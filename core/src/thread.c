@@ -142,6 +142,16 @@ void haft_thread_start(hafti_thread_t *thread) {
         haft_fail(HAFT_ERROR_NO_MEMORY, NULL, NULL, "%s", missing);
 }
 
+static __thread __attribute__((tls_model("initial-exec"))) haft_observer_t *observer_here;
+
+haft_observer_t *haft_observer(void) {
+    return observer_here;
+}
+
+void haft_set_observer(haft_observer_t *observer) {
+    observer_here = observer;
+}
+
 void haft_thread_barrier(void) {
     if (barrier_registered)
         syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);

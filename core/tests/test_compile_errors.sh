@@ -1,5 +1,5 @@
 #!/bin/sh
-# What does not fit an effect's declaration does not compile, and the compiler says what is wrong, in C
+# Code that does not fit an effect's declaration does not compile, and the compiler says what is wrong, in C
 # and C++. A snippet stands between the markers, with the texts that one of the messages must have.
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -784,7 +784,7 @@ static void stacks_of_other_kinds_are_not_copied(void) {
 }
 
 static void *with_memory_in_a_frame(void *unused) {
-    _Alignas(64) char frame[16384];
+    _Alignas(64) char frame[32768];
     haft_fiber_options_t options = {.memory = frame, .memory_size = sizeof frame};
     haft_fiber_t *inner = haft_fiber_new_with(&options, add_two, unused);
     (void)haft_resume(inner, HAFT_NO_REPLY, HAFT_HANDLES(keep));

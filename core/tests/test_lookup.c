@@ -401,7 +401,7 @@ static void *resume_moved(void *fiber) {
                 HAFT_HANDLES(moved_pause));
     return NULL;
 }
-/* The first handler stays, for who does not look again. */
+/* Code that does not look again keeps the first handler. */
 static void *resume_under_another(void *fiber) {
     int second = 2;
     resume_moved(fiber);

@@ -31,12 +31,12 @@ if [ -n "$strays" ]; then
   status=1
 fi
 
-# What the library exports.
+# The names that the library exports.
 for symbol in $(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); print $NF }'); do
   case $symbol in
     hafti_segments_* | HAFT_*) continue ;; # called by __morestack; the version
     hafti_*) files="$include/haft.h $include/haft/inner/*.h" ;;
-    *) files="$include/haft.h $include/haft/language.h $include/haft/segments.h $include/haft/thread_pointers.h" ;;
+    *) files="$include/haft.h $include/haft/language.h $include/haft/observe.h $include/haft/segments.h $include/haft/thread_pointers.h" ;;
   esac
   # shellcheck disable=SC2086 # files
   if ! grep -qw "$symbol" $files; then

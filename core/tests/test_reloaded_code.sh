@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a walk over a stack remembers of a function is not believed of another that is loaded in its place.
+# A walk over a stack does not use what it remembers of a function for another that is loaded in its place.
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 flags="-std=gnu11 -O0 -Wall -Wextra -Werror -fexceptions -I$HAFT_SOURCE_DIR/core/include"

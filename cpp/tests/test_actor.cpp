@@ -1,4 +1,4 @@
-/* Actors: typed mailboxes, replies, behaviours, ends and who is told of them. */
+/* Actors: typed mailboxes, replies, behaviours, and ends, of which other actors are told. */
 #include "check.hpp"
 
 #include <cstdlib>

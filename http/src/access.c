@@ -33,10 +33,11 @@ __attribute__((format(printf, 2, 3))) static void print(line_t *line, const char
 static void put_escaped(line_t *line, const char *text, size_t most) {
     for (; *text != '\0' && most-- != 0; text++) {
         unsigned char byte = (unsigned char)*text;
-        if (byte >= ' ' && byte <= '~' && byte != '"' && byte != '\\')
+        char escaped[HAFTI_HTTP_JSON_BYTE];
+        if (line->is_json)
+            put(line, escaped, hafti_http_put_json(escaped, *text, false));
+        else if (byte >= ' ' && byte <= '~' && byte != '"' && byte != '\\')
             put(line, text, 1);
-        else if (line->is_json)
-            print(line, "\\u%04x", byte);
         else
             print(line, "\\x%02x", byte);
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Declarations that the files of the client share: url.c, client_proxy.c, client_places.c, pool.c,
-   secure.c, cookies.c, http2_client.c, client_kept.c, client.c. */
+   secure.c, cookies.c, http2_shared.c, http2_client.c, client_kept.c, client.c. */
 #ifndef HAFTI_HTTP_CLIENT_INTERNAL_H
 #define HAFTI_HTTP_CLIENT_INTERNAL_H
 

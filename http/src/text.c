@@ -194,3 +194,19 @@ ssize_t hafti_http_decode(const char *bytes, size_t size, bool plus, char *into)
     }
     return to - into;
 }
+
+size_t hafti_http_put_json(char *into, char byte, bool is_utf8) {
+    static const char digits[] = "0123456789abcdef";
+    unsigned char value = (unsigned char)byte;
+    if (byte == '"' || byte == '\\') {
+        memcpy(into, (const char[]){'\\', byte}, 2);
+        return 2;
+    }
+    if (value >= ' ' && (value <= '~' || is_utf8)) {
+        *into = byte;
+        return 1;
+    }
+    memcpy(into, (const char[]){'\\', 'u', '0', '0', digits[value >> 4], digits[value & 15]},
+           HAFTI_HTTP_JSON_BYTE);
+    return HAFTI_HTTP_JSON_BYTE;
+}

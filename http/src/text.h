@@ -56,6 +56,10 @@ static inline hafti_http_text_t hafti_http_trim(hafti_http_text_t text) {
 bool hafti_http_next_part(hafti_http_text_t *list, char divider, hafti_http_text_t *part);
 /* Whether the word is a part that commas divide, ignoring case. */
 bool hafti_http_lists(hafti_http_text_t list, const char *word);
+/* A byte as a part of a JSON string (RFC 8259, section 7): writes at most HAFTI_HTTP_JSON_BYTE
+   characters, and returns how many. `is_utf8`: bytes beyond ASCII stay as they are. */
+enum { HAFTI_HTTP_JSON_BYTE = 6 };
+size_t hafti_http_put_json(char *into, char byte, bool is_utf8);
 /* The next of the lines "Name: value\r\n" that an answer's fields and trailers are kept as, from
    `*at` on; false: there is none. */
 bool hafti_http_next_line(hafti_http_text_t lines, size_t *at, hafti_http_text_t *name,

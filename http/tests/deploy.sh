@@ -7,7 +7,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 deploy=$HAFT_SOURCE_DIR/examples/http/deploy
 if command -v systemd-analyze >/dev/null; then
-  # Of the program that the unit starts, a copy: systemd-analyze looks whether it is there.
+  # A copy of the program that the unit starts: systemd-analyze looks whether it is there.
   sed "s|/usr/local/bin/service|$HAFT_BUILD_DIR/examples/http/service|" "$deploy/motto.service" >"$work/motto.service"
   cp "$deploy/motto.socket" "$work"
   said=$(systemd-analyze verify "$work/motto.service" "$work/motto.socket" 2>&1) || true

@@ -59,11 +59,54 @@ def ask_lists(url, pages):
                     headers={'Origin': 'https://lists.example', 'Access-Control-Request-Method': 'PUT'})
     assert urlopen(asked).headers['Access-Control-Allow-Origin'] == 'https://lists.example'
     assert 'route="/todo/{what}"' in ask('GET', '/metrics', None)[1]
-    with socket.socket(socket.AF_UNIX) as operator:
-        operator.connect(pages)
-        operator.sendall(b'GET /debug/tasks HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n')
-        page = operator.makefile('rb').read()
+    page = ask_unix(pages, '/debug/tasks')
     assert b"scope 'HTTP server'" in page and b"task 'save' waits for: a time" in page, page
+
+
+def ask_list(url):
+    assert ask_status(url + '/todo/tea', 'PUT')[0] == 201 and ask_status(url + '/todo/wine?done=yes', 'PUT')[0] == 201
+    assert ask_status(url + '/todo') == (200, b'[ ] tea\n[x] wine\n')
+    assert ask_status(url + '/todo/tea', 'DELETE')[0] == 204
+    assert ask_status(url + '/todo/tea', 'DELETE') == (404, b'there is no such thing to do\n')
+
+
+def ask_unix(path, target='/'):
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(path)
+        connection.sendall(b'GET %s HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n' % target.encode())
+        return connection.makefile('rb').read()
+
+
+def ask_uploads(url, folder):
+    assert b'multipart/form-data' in urlopen(url).read()
+    form = b''.join(b'--x\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n' % part for part in [
+        (b'title', b'', b'two files'), (b'files', b'; filename="../a.txt"', b'one'),
+        (b'files', b'; filename="b.bin"', bytes(200000))]) + b'--x--\r\n'
+    asked = Request(url, data=form, headers={'Content-Type': 'multipart/form-data; boundary=x'})
+    told = urlopen(asked).read().decode()
+    assert told == f'title: two files\n../a.txt is {folder}/1\nb.bin is {folder}/2\n', told
+    assert sorted(os.listdir(folder)) == ['1', '2']
+    with open(folder + '/1', 'rb') as one, open(folder + '/2', 'rb') as two:
+        assert one.read() == b'one' and two.read() == bytes(200000)
+    assert ask_status(url, data=b'no form')[0] == 415
+
+
+def ask_tunnel(url, service):
+    host, port = url.removeprefix('http://').split(':')
+
+    def connect(target):
+        connection = socket.create_connection((host, int(port)))
+        connection.sendall(f'CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n'.encode())
+        answers = connection.makefile('rb')
+        status = answers.readline().split()[1]
+        while answers.readline() != b'\r\n':
+            pass
+        return connection, answers, status
+    assert connect('elsewhere.invalid:80')[2] == b'403'
+    connection, answers, status = connect(service.removeprefix('http://'))
+    assert status == b'200'
+    connection.sendall(b'GET /a/ HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n')
+    assert answers.read().endswith(b'<a href="b?c#d"><a href="/">')
 
 
 class WebSocket:
@@ -243,6 +286,22 @@ if os.path.exists(examples + '/lists'):
         with open(work + '/lists') as kept:
             assert sorted(line.split()[0] + line.split()[2] for line in kept) == ['Adatea', 'Bobwine']
         os.remove(work + '/lists')
+for name, arguments, ask in [
+        ('tutorial/list', [], ask_list),
+        ('own_run', [f'unix:{work}/own'], lambda url: ask_unix(work + '/own').endswith(b' ticks\n') or sys.exit('own_run')),
+        ('uploads', [work + '/uploads'], lambda url: ask_uploads(url, work + '/uploads'))]:
+    if os.path.exists(f'{examples}/{name}'):
+        os.makedirs(work + '/uploads', exist_ok=True)
+        server, url = start(f'{examples}/{name}', *arguments)
+        ask(url)
+        server.terminate()
+        assert server.wait() == 0, name
+if os.path.exists(examples + '/tunnel'):
+    service, service_url = start_service()
+    server, url = start(examples + '/tunnel')
+    ask_tunnel(url, service_url)
+    server.terminate()
+    assert server.wait() == 0
 if os.path.exists(examples + '/proxy'):
     (first, first_url), (second, second_url) = start_service(), start_service()
     found = subprocess.run([examples + '/crawler', first_url], stdout=subprocess.PIPE, check=True).stdout

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a user gets of libhaft-http from `make install`: the first programs, compiled against an installed tree by
+# libhaft-http as `make install` installs it: the first programs, compiled against an installed tree by
 # pkg-config, shared and static, and by find_package; and the library shows no names but its own, and those
 # that are effects of libhaft-io.
 set -eu

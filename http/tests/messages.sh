@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What the compiler says of a function of the wrong type: one error, in words.
+# The compiler's message for a function of the wrong type: one error, in words.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

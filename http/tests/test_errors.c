@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Errors of handlers and what clients get of them: refusals, discarded answers, the application's
    form, problem+json; requests without a handler in middleware; CORS; tasks of handlers and of the
-   server. Over the simulated network and over sockets, on one thread and on two. */
-#include "check_http.h"
+   server. Over the simulated network and over sockets, by HTTP/1.1 and HTTP/2, on one thread and on
+   two. */
+#ifdef CHECK_HTTP2
+#    include "check_http2.h"
+#else
+#    include "check_http.h"
+#endif
 
 #include <stdatomic.h>
 
@@ -353,6 +358,64 @@ static void *answer_with_problems(void *unused) {
     return unused;
 }
 
+#ifdef CHECK_HTTP2
+/* All of them at once, on one connection. */
+static const struct {
+    const char *path, *status, *says;
+} by_http2[] = {
+    {"/refuse", "401", "not you"},
+    {"/refuse/late", "409", "the commit has failed"},
+    {"/fail/late", "500", "500 Internal"},
+    {"/anew", "201", "second"},
+    {"/twice/x", "500", "500 Internal"},
+    {"/fields", "500", "500 Internal"},
+    {"/kind/refuse", "200", "forgiven"},
+    {"/kind/spawn/failing", "500", "500 Internal"},
+    {"/nowhere", "404", "404 Not Found"},
+    {"/spawn", "200", "spawned"},
+    {"/spawn/failing", "500", "500 Internal"},
+    {"/scopes", "200", "scoped"},
+    {"/forgotten", "500", "500 Internal"},
+    {"/cancel", "500", "500 Internal"},
+    {"/background/failing", "200", "later"},
+};
+
+static void *answer_by_http2(void *unused) {
+    enum { ASKED = sizeof by_http2 / sizeof *by_http2 };
+    static client_t client;
+    int32_t streams[ASKED];
+    haft_http_server_on_error(server, NULL, NULL);
+    start_server(server);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
+    for (int i = 0; i < ASKED; i++)
+        streams[i] = ask(&client, "GET", by_http2[i].path);
+    for (int i = 0; i < ASKED; i++) {
+        const answer_t *answer = hear_whole(&client, streams[i]);
+        if (strcmp(answer->status, by_http2[i].status) != 0 ||
+            strstr(answer->body, by_http2[i].says) == NULL) {
+            fprintf(stderr, "%s: got %s %s\n", by_http2[i].path, answer->status, answer->body);
+            abort();
+        }
+    }
+    close_client(&client);
+    haft_http_server_stop(server);
+    return unused;
+}
+static void *answer_problems_by_http2(void *unused) {
+    static client_t client;
+    haft_http_server_on_error(server, haft_http_answer_problem, NULL);
+    start_server(server);
+    open_client(&client, haft_http_server_port(server), NULL, 0);
+    const answer_t *answer = hear_whole(&client, ask(&client, "GET", "/fail/late"));
+    CHECK(strcmp(answer->status, "500") == 0 &&
+          strcmp(answer->type, "application/problem+json") == 0 &&
+          strcmp(answer->body, "{\"title\":\"Internal Server Error\",\"status\":500}\n") == 0);
+    close_client(&client);
+    haft_http_server_stop(server);
+    return unused;
+}
+#endif
+
 /* A server that stops waits for tasks that outlive their requests, as long as `grace`. */
 static void *wait_for_background(void *unused) {
     static const talk_t later = {"GET /background" END, {"later"}, 1};
@@ -369,7 +432,12 @@ static void *wait_for_background(void *unused) {
 
 int main(void) {
     void *(*const cases[])(void *) = {answer_in_the_library_s_form,
-                                      answer_in_the_application_s_form, answer_with_problems,
+                                      answer_in_the_application_s_form,
+                                      answer_with_problems,
+#ifdef CHECK_HTTP2
+                                      answer_by_http2,
+                                      answer_problems_by_http2,
+#endif
                                       wait_for_background};
     make_server();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

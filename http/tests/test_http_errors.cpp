@@ -363,13 +363,20 @@ static void check_corners() {
 static void check_mistakes() {
     http::server server;
     server.set_log([](std::string_view) {});
-    try {
-        server.get("/todo/:id", [](http::request &) { return "never"; });
-        CHECK(false);
-    } catch (const std::system_error &mistake) {
-        CHECK(
-            has(mistake.what(), "no route GET /todo/:id: a part that captures is written {name}"));
-    }
+    server.get("/todo", [](http::request &) { return "there"; });
+    const std::pair<const char *, const char *> wrong[] = {
+        {"/todo/:id", "no route GET /todo/:id: a part that captures is written {name}"},
+        {"/todo/*", "no route GET /todo/*: a part that takes the rest is written {name...}"},
+        {"todo", "no route GET todo: a path begins with '/'"},
+        {"/todo/x{id}", "braces stand around a whole part"},
+        {"/todo", "no route GET /todo: the path has a handler for that method already"}};
+    for (const auto &[path, words] : wrong)
+        try {
+            server.get(path, [](http::request &) { return "never"; });
+            CHECK(false);
+        } catch (const std::system_error &mistake) {
+            CHECK(has(mistake.what(), words));
+        }
 }
 
 int main() {

@@ -60,6 +60,20 @@ static int go_to_peer(haft_http_request_t *request, void *unused) {
     return haft_http_answer_text(request, 302, "go there");
 }
 
+static int say_content(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    const char *type = haft_http_request_header(request, "Content-Type");
+    haft_http_answer_set_cookie(request, "a", "1");
+    haft_http_answer_set_cookie(request, "b", "2");
+    return haft_http_answer_format(request, 200, "%s [%s] %d", haft_http_request_method(request),
+                                   type != NULL ? type : "", haft_http_request_has_body(request));
+}
+static int go_to_content(haft_http_request_t *request, void *places) {
+    for (const char *place = places; *place != '\0'; place++)
+        haft_http_answer_set_header(request, "Location", *place == 'c' ? "/content" : "/peer");
+    return haft_http_answer_text(request, 302, "go there");
+}
+
 static void no_line(void *unused, const char *line) {
     (void)unused, (void)line;
 }
@@ -76,6 +90,9 @@ static void make_server(void) {
     haft_http_server_use(watched, haft_http_request_cancel_with_client, NULL);
     haft_http_server_get(watched, "/{milliseconds}", say_descriptor, NULL);
     haft_http_server_get(server, "/to/peer", go_to_peer, NULL);
+    haft_http_server_any(server, "/content", say_content, NULL);
+    haft_http_server_post(server, "/to/content", go_to_content, "c");
+    haft_http_server_post(server, "/to/two", go_to_content, "cp");
     CHECK_EQUAL(haft_http_server_set_tls(server, tls), 0);
 }
 
@@ -128,6 +145,32 @@ static void check_answers(void) {
     CHECK(memcmp(large, back, LARGE) == 0);
     free(large);
     free(back);
+}
+
+/* A redirect of POST leaves out what was said of the body; one to two places is none; two cookies
+   stay two (RFC 9110, sections 15.4, 10.2.2 and 5.3). */
+static void check_redirects(void) {
+    char url[100], failure[300], *body;
+    const char *name, *value;
+    haft_http_question_t question = {.url = url,
+                                     .body = "hello",
+                                     .size = 5,
+                                     .type = "text/html",
+                                     .failure = failure,
+                                     .failure_size = sizeof failure};
+    haft_http_reply_t *reply;
+    snprintf(url, sizeof url, "https://localhost:%d/to/content", port);
+    CHECK_EQUAL(haft_http_client_ask(client, &question, &reply), 0);
+    CHECK(haft_http_reply_body(reply, &body) > 0 && strcmp(body, "GET [] 0") == 0);
+    CHECK(strncmp(haft_http_reply_header(reply, "Set-Cookie"), "a=1;", 4) == 0);
+    int cookies = 0;
+    for (size_t i = 0; haft_http_reply_header_at(reply, i, &name, &value); i++)
+        cookies += strcasecmp(name, "Set-Cookie") == 0;
+    CHECK_EQUAL(cookies, 2);
+    haft_http_reply_free(reply);
+    snprintf(url, sizeof url, "https://localhost:%d/to/two", port);
+    CHECK_EQUAL(haft_http_client_ask(client, &question, &reply), -EBADMSG);
+    CHECK(strcmp(failure, "the redirect has more than one field Location") == 0);
 }
 
 /* ---- Several tasks ask at once ---- */
@@ -533,6 +576,7 @@ BODY(serve_and_ask) {
     offering_none = client_context();
     client = haft_http_client_new_with(&(haft_http_client_options_t){.tls = trusting});
     check_answers();
+    check_redirects();
     check_sharing();
     check_refusals();
     check_long_questions();

@@ -285,7 +285,7 @@ static const logged_t logged[] = {
     {set_json,
      {"{\"time\":\"20", "\"method\":\"GET\",\"target\":\"/short?a=b\",\"version\":\"HTTP/1.1\",",
       "\"status\":200,\"size\":5,\"seconds\":0.", "\"referer\":\"caf\\u00e9\"",
-      "\"user_agent\":\"a\\u0022b\\u005c\"}\n"}},
+      "\"user_agent\":\"a\\\"b\\\\\"}\n"}},
     {set_hook,
      {"GET [/short?a=b] 200 5 0\n", "HEAD [/short] 200 0 0\n", "GET [/none] 404 14 0\n",
       "GET [/fail] 500 26 0\n"}},

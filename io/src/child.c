@@ -41,6 +41,7 @@ static void do_nothing(hafti_io_worker_t *worker) {
 static const hafti_io_backend_t in_child = {.name = "a child of fork",
                                             .stop = do_nothing,
                                             .operate = operate_in_child,
+                                            .transfer = hafti_io_transfer_generally,
                                             .close = close_here,
                                             .poll_several = poll_several_in_child,
                                             .poll = poll_for_tasks,
@@ -49,6 +50,7 @@ static const hafti_io_backend_t in_child = {.name = "a child of fork",
 void hafti_io_become_child(hafti_io_crew_t *crew) {
     crew->closers = 0;
     crew->top = NULL;
+    crew->watchdog = NULL; /* whose thread is not in the child */
     crew->pool = NULL; /* Its threads are not in the child; their waiters still have its address. */
     for (unsigned i = 0; i < crew->count; i++) {
         crew->workers[i]->backend = &in_child;

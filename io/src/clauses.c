@@ -106,61 +106,46 @@ __attribute__((noinline)) ssize_t hafti_io_transfer_generally(hafti_io_runner_t 
         .kind = kind, .descriptor = descriptor, .buffer = (void *)(uintptr_t)buffer, .size = size};
     return runner->worker->backend->operate(runner, &operation);
 }
-static inline bool reads_shortly(const hafti_io_worker_t *worker) {
-    return HAFTI_IO_LIKELY(worker->backend->read != NULL) && HAFTI_IO_LIKELY(worker->plain);
+/* The slow path is apart, so that the fast one saves no registers. */
+static HAFTI_IO_COLD ssize_t transfer_after_others(hafti_io_runner_t *runner,
+                                                   enum hafti_io_kind kind, int descriptor,
+                                                   const void *buffer, size_t size) {
+    int code = let_others_go_first(runner->worker, descriptor);
+    return code == 0 ? runner->worker->backend->transfer(runner, kind, descriptor, buffer, size)
+                     : code;
 }
-static inline ssize_t read_shortly(hafti_io_runner_t *runner, enum hafti_io_kind kind,
-                                   int descriptor, void *buffer, size_t size) {
-    int code = begin(runner->worker, descriptor, 0);
-    if (HAFTI_IO_UNLIKELY(code != 0))
-        return code;
-    ssize_t done = runner->worker->backend->read(runner, descriptor, buffer, size);
-    return HAFTI_IO_LIKELY(done != -EAGAIN)
-               ? done
-               : hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
+static inline __attribute__((always_inline)) ssize_t transfer(hafti_io_runner_t *runner,
+                                                              enum hafti_io_kind kind,
+                                                              int descriptor, const void *buffer,
+                                                              size_t size) {
+    hafti_io_worker_t *worker = runner->worker;
+    return HAFTI_IO_LIKELY(is_in_turn(worker, kind == HAFTI_IO_WRITE ? size : 0))
+               ? worker->backend->transfer(runner, kind, descriptor, buffer, size)
+               : transfer_after_others(runner, kind, descriptor, buffer, size);
 }
 static HAFTI_IO_HOT ssize_t clause_read(void *state, HAFT_PAYLOAD(haft_io_read) * p) {
     hafti_io_runner_t *runner = state;
-    return reads_shortly(runner->worker)
-               ? read_shortly(runner, HAFTI_IO_READ, p->descriptor, p->buffer, p->size)
+    return HAFTI_IO_LIKELY(runner->worker->plain)
+               ? transfer(runner, HAFTI_IO_READ, p->descriptor, p->buffer, p->size)
                : general_read(runner, p);
 }
 static HAFTI_IO_HOT ssize_t clause_receive(void *state, HAFT_PAYLOAD(haft_io_receive) * p) {
     hafti_io_runner_t *runner = state;
-    return reads_shortly(runner->worker) && p->flags == 0 && p->address == NULL
-               ? read_shortly(runner, HAFTI_IO_RECEIVE, p->socket, p->buffer, p->size)
+    return HAFTI_IO_LIKELY(runner->worker->plain && p->flags == 0 && p->address == NULL)
+               ? transfer(runner, HAFTI_IO_RECEIVE, p->socket, p->buffer, p->size)
                : general_receive(runner, p);
-}
-
-/* The slow path of these two is apart, so that the fast one saves no registers. */
-static HAFTI_IO_COLD ssize_t read_lent_after_others(hafti_io_runner_t *runner,
-                                                    HAFT_PAYLOAD(haft_io_read_lent) * p) {
-    int code = let_others_go_first(runner->worker, p->descriptor);
-    return code == 0 ? runner->worker->backend->read_lent(runner, p->descriptor, p->bytes) : code;
-}
-static HAFTI_IO_COLD ssize_t write_after_others(hafti_io_runner_t *runner,
-                                                HAFT_PAYLOAD(haft_io_write) * p) {
-    int code = let_others_go_first(runner->worker, p->descriptor);
-    return code == 0 ? runner->worker->backend->write(runner, p->descriptor, p->buffer, p->size)
-                     : code;
 }
 static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
     hafti_io_runner_t *runner = state;
-    const hafti_io_backend_t *backend = runner->worker->backend;
-    if (HAFTI_IO_UNLIKELY(backend->read_lent == NULL || !runner->worker->plain))
-        return general_read_lent(runner, p);
-    return HAFTI_IO_LIKELY(is_in_turn(runner->worker, 0))
-               ? backend->read_lent(runner, p->descriptor, p->bytes)
-               : read_lent_after_others(runner, p);
+    return HAFTI_IO_LIKELY(runner->worker->plain)
+               ? transfer(runner, HAFTI_IO_READ_LENT, p->descriptor, p->bytes, 0)
+               : general_read_lent(runner, p);
 }
 static HAFTI_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
     hafti_io_runner_t *runner = state;
-    const hafti_io_backend_t *backend = runner->worker->backend;
-    if (HAFTI_IO_UNLIKELY(backend->write == NULL || !runner->worker->plain))
-        return general_write(runner, p);
-    return HAFTI_IO_LIKELY(is_in_turn(runner->worker, p->size))
-               ? backend->write(runner, p->descriptor, p->buffer, p->size)
-               : write_after_others(runner, p);
+    return HAFTI_IO_LIKELY(runner->worker->plain)
+               ? transfer(runner, HAFTI_IO_WRITE, p->descriptor, p->buffer, p->size)
+               : general_write(runner, p);
 }
 
 static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
@@ -187,8 +172,8 @@ static inline ssize_t send_at_once(const hafti_io_worker_t *worker, int descript
 static inline bool is_sent_otherwise(ssize_t code) {
     return code == -EAGAIN || code == -ENOTSOCK;
 }
-HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor,
-                                            const void *buffer, size_t size) {
+HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, enum hafti_io_kind kind,
+                                            int descriptor, const void *buffer, size_t size) {
     hafti_io_descriptor_t *known =
         hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     ssize_t sent = HAFTI_IO_LIKELY(known != NULL && known->nature != HAFTI_IO_STREAM)
@@ -198,7 +183,7 @@ HAFTI_IO_HOT ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descr
         return sent;
     if (sent == -ENOTSOCK)
         known->nature = HAFTI_IO_STREAM; /* so the next writes do not try */
-    return hafti_io_transfer_generally(runner, HAFTI_IO_WRITE, descriptor, buffer, size);
+    return hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
 }
 HAFTI_IO_HOT ssize_t hafti_io_send_last_at_once(hafti_io_worker_t *worker, int descriptor,
                                                 hafti_io_sending_t *unused, hafti_io_lent_t *lent,

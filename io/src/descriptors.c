@@ -19,7 +19,6 @@
  *   RELEASING      | nobody's, or the next file's:   | waits until that has ended: it cannot know
  *                  | the system's close is running   | whether it has the old file or the next
  */
-#include "system.h"
 #include "descriptors.h"
 #include "tape/tape.h"
 
@@ -43,15 +42,11 @@ static void unlock(hafti_io_descriptor_t *entry, bool shared) {
 }
 
 bool hafti_io_is_stream(int descriptor) {
-    if (hafti_io_is_simulated(descriptor))
-        return hafti_io_simulated()->system->is_stream(descriptor);
-    hafti_io_tape_t *tape = hafti_io_tape_here();
-    if (tape != NULL && tape->replays)
-        return hafti_io_tape_number(tape, HAFTI_IO_TAPED_IS_STREAM, 0) != 0;
-    HAFTI_IO_UNTAPED;
-    int type = hafti_io_socket_option(descriptor, SO_TYPE);
-    bool is = type < 0 || type == SOCK_STREAM;
-    return tape == NULL ? is : hafti_io_tape_number(tape, HAFTI_IO_TAPED_IS_STREAM, is) != 0;
+    int type = SOCK_STREAM;
+    socklen_t size = sizeof type;
+    int code =
+        hafti_io_calls_of(descriptor)->getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size);
+    return code < 0 || type == SOCK_STREAM;
 }
 
 bool hafti_io_is_tcp(int descriptor) {

@@ -54,8 +54,6 @@ void hafti_io_free_lent(hafti_io_worker_t *worker);
 /* An operation of this kind, by a read with the given function. */
 ssize_t hafti_io_read_into_lent(const hafti_io_operation_t *operation,
                                 ssize_t (*read)(hafti_io_operation_t *operation));
-/* By the back end's `operate`, where its `read_lent` has no shorter way. */
-ssize_t hafti_io_read_lent_generally(hafti_io_runner_t *runner, int descriptor, const void **bytes);
 
 enum hafti_io_direction { HAFTI_IO_INWARD, HAFTI_IO_OUTWARD };
 typedef struct hafti_io_descriptor hafti_io_descriptor_t;

@@ -205,36 +205,32 @@ static inline int wait_if_drained(hafti_io_runner_t *runner, hafti_io_descriptor
     return hafti_io_wait_to_read(entry, &waiter, &cell);
 }
 
-static HAFTI_IO_HOT ssize_t read_by_epoll(hafti_io_runner_t *runner, int descriptor, void *buffer,
-                                          size_t size) {
+static HAFTI_IO_HOT __attribute__((noinline)) ssize_t
+read_by_epoll(hafti_io_runner_t *runner, enum hafti_io_kind kind, int descriptor,
+              const void *buffer, size_t size) {
     hafti_io_worker_t *worker = runner->worker;
+    void *into = (void *)(uintptr_t)buffer;
+    bool lends = kind == HAFTI_IO_READ_LENT;
+    size_t asked = lends ? HAFT_IO_LENT_SIZE : size;
     hafti_io_descriptor_t *entry = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
-    if (HAFTI_IO_UNLIKELY(entry == NULL || !may_be_short(worker, entry) || size == 0 ||
+    if (HAFTI_IO_UNLIKELY(entry == NULL || !may_be_short(worker, entry) || asked == 0 ||
                           hafti_io_is_withdrawn(runner)))
-        return -EAGAIN;
+        return hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
     int code = wait_if_drained(runner, entry);
     if (HAFTI_IO_UNLIKELY(code != 0))
         return code;
-    ssize_t got = receive(worker, descriptor, buffer, size);
-    note_read(worker, entry, size, got);
-    return HAFTI_IO_UNLIKELY(is_left_open(got)) ? -EAGAIN : got;
+    ssize_t got =
+        lends ? receive_lent(worker, descriptor, into) : receive(worker, descriptor, into, size);
+    note_read(worker, entry, asked, got);
+    return HAFTI_IO_UNLIKELY(is_left_open(got))
+               ? hafti_io_transfer_generally(runner, kind, descriptor, buffer, size)
+               : got;
 }
 
-static HAFTI_IO_HOT ssize_t read_lent_by_epoll(hafti_io_runner_t *runner, int descriptor,
-                                               const void **bytes) {
-    hafti_io_worker_t *worker = runner->worker;
-    hafti_io_descriptor_t *entry = hafti_io_known_descriptor(worker->crew->descriptors, descriptor);
-    if (HAFTI_IO_UNLIKELY(entry == NULL || !may_be_short(worker, entry) ||
-                          hafti_io_is_withdrawn(runner)))
-        return hafti_io_read_lent_generally(runner, descriptor, bytes);
-    int code = wait_if_drained(runner, entry);
-    if (HAFTI_IO_UNLIKELY(code != 0))
-        return code;
-    ssize_t got = receive_lent(worker, descriptor, bytes);
-    note_read(worker, entry, HAFT_IO_LENT_SIZE, got);
-    return HAFTI_IO_UNLIKELY(is_left_open(got))
-               ? hafti_io_read_lent_generally(runner, descriptor, bytes)
-               : got;
+static HAFTI_IO_HOT ssize_t transfer_by_epoll(hafti_io_runner_t *runner, enum hafti_io_kind kind,
+                                              int descriptor, const void *buffer, size_t size) {
+    return kind == HAFTI_IO_WRITE ? hafti_io_write_at_once(runner, kind, descriptor, buffer, size)
+                                  : read_by_epoll(runner, kind, descriptor, buffer, size);
 }
 
 /* Data that was there before causes an edge only by a call of epoll_ctl. */
@@ -391,9 +387,7 @@ const hafti_io_backend_t hafti_io_epoll = {
     .start = start_epoll,
     .stop = stop_epoll,
     .operate = operate_by_epoll,
-    .read_lent = read_lent_by_epoll,
-    .write = hafti_io_write_at_once,
-    .read = read_by_epoll,
+    .transfer = transfer_by_epoll,
     .send_last = hafti_io_send_last_at_once,
     .watch = watch_by_epoll,
     .close = hafti_io_close_descriptor,

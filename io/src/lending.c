@@ -109,10 +109,3 @@ ssize_t hafti_io_read_into_lent(const hafti_io_operation_t *operation,
         hafti_io_take_back(block);
     return done;
 }
-
-ssize_t hafti_io_read_lent_generally(hafti_io_runner_t *runner, int descriptor,
-                                     const void **bytes) {
-    hafti_io_operation_t operation = {
-        .kind = HAFTI_IO_READ_LENT, .descriptor = descriptor, .buffer = bytes};
-    return runner->worker->backend->operate(runner, &operation);
-}

@@ -300,7 +300,7 @@ static void *call_here(void *argument) {
     return NULL;
 }
 
-/* In a simulation the task calls a program's function itself, so the function opens and waits for
+/* In a simulation the task calls the function itself, so the function opens and waits for
    simulated objects. Others go on first, as in the pool, and no cancel cuts it. */
 static int call_in_simulation(void (*function)(void *), void *argument, void (*left)(void *)) {
     int code = haft_io_yield_or_cancelled();
@@ -321,13 +321,32 @@ static bool is_in_simulation(void) {
            !task->worker->forked;
 }
 
-int haft_io_call_blocking(void (*function)(void *), void *argument) {
-    return is_in_simulation() ? call_in_simulation(function, argument, NULL)
-                              : hafti_io_call_in_pool(function, argument, NULL);
-}
-int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *)) {
+int hafti_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *)) {
     return is_in_simulation() ? call_in_simulation(function, argument, left)
                               : hafti_io_call_in_pool(function, argument, left);
+}
+
+bool haft_io_simulates_c_library;
+
+/* A program's function may open files, which in this simulation are not to be the machine's. */
+static bool would_open_the_machines(void) {
+    return is_in_simulation() && hafti_io_simulated()->files && !haft_io_simulates_c_library;
+}
+static int refuse_in_simulation(const char *function) {
+    return haft_io_refuse(-ENOTSUP, function,
+                          "the simulation has files of its own (.files), but what is called would "
+                          "open the machine's: link libhaft-posix, or leave .files out");
+}
+
+int haft_io_call_blocking(void (*function)(void *), void *argument) {
+    return would_open_the_machines() ? refuse_in_simulation(__func__)
+                                     : hafti_io_call_or_leave(function, argument, NULL);
+}
+int haft_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *)) {
+    if (!would_open_the_machines())
+        return hafti_io_call_or_leave(function, argument, left);
+    left(argument);
+    return refuse_in_simulation(__func__);
 }
 void *haft_io_block_thread(void *(*function)(void *), void *argument) {
     return HAFT_PERFORM(haft_io_block_thread, function, argument);

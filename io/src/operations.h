@@ -30,17 +30,17 @@ int hafti_io_call_for_a_moment(void (*function)(void *), void *argument);
 /* Makes the system call and waits for it on this thread. */
 ssize_t hafti_io_operate_blocking(hafti_io_operation_t *operation);
 /* Reads or writes by `operate` of the back end. */
-ssize_t hafti_io_transfer_generally(hafti_io_runner_t *runner, enum hafti_io_kind kind,
-                                    int descriptor, const void *buffer, size_t size);
+hafti_io_transfer_t hafti_io_transfer_generally;
 /* Send without asking the kernel for anything first; in a run of one thread. */
-ssize_t hafti_io_write_at_once(hafti_io_runner_t *runner, int descriptor, const void *buffer,
-                               size_t size);
+hafti_io_transfer_t hafti_io_write_at_once;
 ssize_t hafti_io_send_last_at_once(hafti_io_worker_t *worker, int descriptor,
                                    hafti_io_sending_t *unused, hafti_io_lent_t *lent, size_t size);
 
 /* haft_io_call_blocking and haft_io_call_or_leave for the library's own calls, which are the
    machine's in a simulation, too. */
 int hafti_io_call_in_pool(void (*function)(void *), void *argument, void (*left)(void *));
+/* The same, but in a simulation the task itself calls, after others have gone on. */
+int hafti_io_call_or_leave(void (*function)(void *), void *argument, void (*left)(void *));
 /* In a cancelled task only waits TO_THE_END are begun. */
 int hafti_io_pool_call(hafti_io_runner_t *runner, void (*function)(void *), void *argument,
                        void (*left)(void *), enum hafti_io_wait_kind kind);

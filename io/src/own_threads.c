@@ -49,6 +49,7 @@
 #include <limits.h>
 #include <link.h>
 #include <locale.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -99,23 +100,27 @@ typedef struct word {
 } word_t;
 
 /* The facts about the C library; all distances are from the start of the struct pthread, but for
-   those of its storage, which are from the thread pointer. */
+   those of its storage and of the area of restartable sequences, which are from the thread pointer:
+   glibc 2.41 has the area outside of the struct. */
 static struct {
     const char *refused;
-    size_t before; /* of the struct pthread, that far before the thread pointer */
+    size_t before;                  /* of the struct pthread, that far before the thread pointer */
+    size_t below, above, alignment; /* of the storage, around the thread pointer */
     void *(*allocate)(void *);
     void (*deallocate)(void *, bool);
     void (*call_destructors)(void);
     void (*initialise_ctype)(void);
     size_t size;
-    size_t number, list, specific, storage, stack, sequences;
-    word_t same[64]; /* words that are not 0 */
+    size_t number, list, specific, storage, stack, robust;
+    ptrdiff_t sequences; /* 0: it has none */
+    word_t same[64];     /* words that are not 0 */
     word_t inside[64];
     int same_count, inside_count, inside_storage_count;
     word_t inside_storage[8]; /* `at` from the C library's storage */
     intptr_t destructors[2];  /* its variables that are not 0 where destructors of C++ are to run */
     int destructor_count;
     intptr_t library; /* its storage, from the thread pointer */
+    intptr_t error;   /* errno */
     size_t library_size;
     const key_t_ *keys;
 } known;
@@ -137,9 +142,17 @@ static bool has_instruction(void) {
     return (getauxval(AT_HWCAP2) & 2) != 0;
 }
 
-/* The struct pthread is where the thread pointer leads to. */
+/* The struct pthread is where the thread pointer leads to, and the last of the storage. */
 static size_t place_before_pointer(void) {
     return 0;
+}
+static void measure_storage(const char *pointer, const char *memory, size_t size) {
+    (void)size;
+    known.below = (size_t)(pointer - memory);
+    known.above = known.size;
+}
+static size_t place_of_memory(void) {
+    return known.size;
 }
 #elif defined(__aarch64__)
 static char *own_pointer(void) {
@@ -156,9 +169,16 @@ static bool has_instruction(void) {
     return true;
 }
 
-/* The struct pthread ends there. */
+/* The struct pthread ends there, and is the first of the storage. */
 static size_t place_before_pointer(void) {
     return known.size;
+}
+static void measure_storage(const char *pointer, const char *memory, size_t size) {
+    known.below = known.size;
+    known.above = (size_t)(memory + size - pointer);
+}
+static size_t place_of_memory(void) {
+    return -sizeof(void *);
 }
 #else
 void hafti_io_set_pointer_by_call(char *pointer) {
@@ -215,9 +235,8 @@ static const char *find_names(void) {
         sequence != offsetof(key_data_t, sequence) || key_size != sizeof(key_t_))
         return "the C library keeps keys in a way that is not known";
     known.before = place_before_pointer();
-    const ptrdiff_t *offset = dlsym(RTLD_DEFAULT, "__rseq_offset"); /* from the thread pointer */
-    size_t sequences = offset != NULL ? (size_t)*offset + known.before : SIZE_MAX;
-    known.sequences = sequences < known.size ? sequences : SIZE_MAX;
+    const ptrdiff_t *sequences = dlsym(RTLD_DEFAULT, "__rseq_offset");
+    known.sequences = sequences != NULL ? *sequences : 0;
     return NULL;
 }
 
@@ -231,6 +250,7 @@ typedef struct specimen {
     uintptr_t library[MOST_STORAGE / sizeof(uintptr_t)];
     uintptr_t after_malloc[MOST_STORAGE / sizeof(uintptr_t)];
     uintptr_t after_destructor[MOST_STORAGE / sizeof(uintptr_t)];
+    size_t robust; /* where the list of robust mutexes begins that the thread has locked */
     bool is_self;
 } specimen_t;
 
@@ -238,6 +258,27 @@ static void marker(void *value) {
     (void)value;
 }
 extern int __cxa_thread_atexit_impl(void (*destructor)(void *), void *object, void *symbol);
+
+/* The list leads to the place in the mutex that leads to the next; so does the word before it,
+   which leads to the last. 0: it is not found. */
+static size_t find_robust_list(uintptr_t place) {
+    pthread_mutexattr_t attributes;
+    pthread_mutex_t mutex;
+    size_t found = 0;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&mutex, &attributes);
+    pthread_mutexattr_destroy(&attributes);
+    pthread_mutex_lock(&mutex);
+    const uintptr_t *words = (const uintptr_t *)place;
+    uintptr_t sought = (uintptr_t)&mutex.__data.__list.__next;
+    for (size_t at = sizeof sought; at < known.size; at += sizeof sought)
+        if (words[at / sizeof sought] == sought && words[at / sizeof sought - 1] == sought)
+            found = at;
+    pthread_mutex_unlock(&mutex);
+    pthread_mutex_destroy(&mutex);
+    return found;
+}
 
 static void *look_at_self(void *argument) {
     specimen_t *self = argument;
@@ -252,6 +293,7 @@ static void *look_at_self(void *argument) {
     memcpy(self->after_malloc, pointer + known.library, known.library_size);
     __cxa_thread_atexit_impl(marker, NULL, &known);
     memcpy(self->after_destructor, pointer + known.library, known.library_size);
+    self->robust = find_robust_list(self->place);
     return NULL;
 }
 
@@ -272,10 +314,13 @@ static bool run_thread(void *(*function)(void *), void *argument, char *stack) {
     return runs && pthread_join(thread, &result) == 0 && result == NULL;
 }
 
+/* Whether the word is of the area of restartable sequences. */
+static bool is_sequences(size_t at) {
+    return known.sequences != 0 && at - (size_t)known.sequences - known.before < 32;
+}
 static bool is_field(size_t at) {
     return at == known.storage || at == known.list || at == known.list + sizeof(uintptr_t) ||
-           at == (known.number & ~(sizeof(uintptr_t) - 1)) ||
-           (known.sequences != SIZE_MAX && at >= known.sequences && at < known.sequences + 32);
+           at == (known.number & ~(sizeof(uintptr_t) - 1)) || is_sequences(at);
 }
 
 static bool is_within(const specimen_t *of, uintptr_t value) {
@@ -359,6 +404,9 @@ static const char *compare(const specimen_t *a, const specimen_t *b) {
                      at);
             return text;
         }
+    known.robust = a->robust;
+    if (known.robust == 0 || b->robust != known.robust)
+        return "the C library's list of robust mutexes is not found";
     if (known.stack == 0 || OVERFLOWS(same) || OVERFLOWS(inside) || known.same_count == 0)
         return "a thread's stack is not found in what the C library has of the thread";
     return understand_library(a, b);
@@ -403,6 +451,7 @@ static int search_file(struct dl_phdr_info *file, size_t size, void *argument) {
         if (part->p_type == PT_TLS && storage != NULL && place >= storage &&
             place < storage + part->p_memsz) {
             known.library = storage - own_pointer();
+            known.error = place - own_pointer();
             known.library_size = part->p_memsz & ~(sizeof(uintptr_t) - 1);
             search->is_there = known.library_size <= MOST_STORAGE;
         }
@@ -451,8 +500,55 @@ static char *struct_of(char *pointer) {
     return pointer - known.before;
 }
 
-static char *storage_new(int id, char *stack, size_t size) {
+static int find_alignment(struct dl_phdr_info *file, size_t size, void *unused) {
+    (void)size, (void)unused;
+    for (int i = 0; i < file->dlpi_phnum; i++)
+        if (file->dlpi_phdr[i].p_type == PT_TLS && file->dlpi_phdr[i].p_align > known.alignment)
+            known.alignment = file->dlpi_phdr[i].p_align;
+    return 0;
+}
+
+/* The C library is asked for storage once, and leaves there, for itself, where its memory begins.
+   It would not clear the room for libraries that are loaded later: so the memory is ours. */
+static const char *find_size_of_storage(void) {
+    enum { MOST_ALIGNMENT = 4096 };
+    known.alignment = 64;
+    dl_iterate_phdr(find_alignment, NULL);
     char *pointer = known.allocate(NULL);
+    if (pointer == NULL)
+        return "there is no memory to look at threads";
+    char *memory = *(char **)at(struct_of(pointer), place_of_memory());
+    bool is_known = memory < pointer && (size_t)(pointer - memory) < (size_t)1 << 20 &&
+                    known.alignment <= MOST_ALIGNMENT;
+    if (is_known) {
+        measure_storage(pointer, memory, malloc_usable_size(memory));
+        known.below = (known.below + known.alignment - 1) & -known.alignment;
+        known.deallocate(pointer, true);
+    }
+    return is_known ? NULL : "the C library keeps the memory of thread-locals elsewhere";
+}
+
+static void free_memory(char *pointer) {
+    free(pointer - known.below);
+}
+
+/* Variables that begin with 0 do so, too, where their library is loaded later. */
+static char *allocate(void) {
+    size_t size = (known.below + known.above + known.alignment - 1) & -known.alignment;
+    char *memory = aligned_alloc(known.alignment, size);
+    if (memory == NULL)
+        return NULL;
+    memset(memory, 0, size);
+    char *pointer = memory + known.below;
+    if (known.allocate(pointer) == NULL) {
+        free_memory(pointer);
+        return NULL;
+    }
+    return pointer;
+}
+
+static char *storage_new(int id, char *stack, size_t size) {
+    char *pointer = allocate();
     if (pointer == NULL)
         return NULL;
     char *own = struct_of(pointer);
@@ -468,8 +564,8 @@ static char *storage_new(int id, char *stack, size_t size) {
     *(int *)at(own, known.number) = id;
     *word_at(own, known.stack) = (uintptr_t)stack;
     *word_at(own, known.stack + sizeof list) = size;
-    if (known.sequences != SIZE_MAX)
-        *(int *)at(own, known.sequences + sizeof(int)) = -2;
+    if (known.sequences != 0)
+        *(int *)at(pointer, (size_t)known.sequences + sizeof(int)) = -2;
     return pointer;
 }
 
@@ -483,7 +579,8 @@ static void storage_free(char *pointer) {
     char **blocks = at(own, known.specific);
     for (int i = 1; i < KEY_BLOCKS; i++)
         free(blocks[i]);
-    known.deallocate(pointer, true);
+    known.deallocate(pointer, false);
+    free_memory(pointer);
 }
 
 /* True: some destructor was called, which may have set another value. */
@@ -504,6 +601,29 @@ static bool call_key_destructors(char *pointer) {
             }
         }
     return called;
+}
+
+/* The address of the next one in the list of robust mutexes, whose lowest bit is no part of it. */
+static uintptr_t next_robust(uintptr_t place) {
+    return *(const uintptr_t *)place & ~(uintptr_t)1;
+}
+static bool holds_robust_mutexes(char *pointer) {
+    uintptr_t begin = (uintptr_t)struct_of(pointer) + known.robust;
+    return next_robust(begin) != begin;
+}
+
+/* The next task that locks one is told that its owner has ended. */
+static void leave_robust_mutexes(char *pointer) {
+    uintptr_t begin = (uintptr_t)struct_of(pointer) + known.robust, place = next_robust(begin);
+    while (place != begin) {
+        pthread_mutex_t *mutex =
+            (pthread_mutex_t *)(place - offsetof(pthread_mutex_t, __data.__list.__next));
+        place = next_robust(place);
+        mutex->__data.__list.__next = mutex->__data.__list.__prev = NULL;
+        __atomic_fetch_or(&mutex->__data.__lock, (int)FUTEX_OWNER_DIED, __ATOMIC_RELEASE);
+        hafti_io_system_call(SYS_futex, (long)&mutex->__data.__lock, FUTEX_WAKE, 1, 0, 0, 0);
+    }
+    *(uintptr_t *)begin = ((uintptr_t *)begin)[-1] = begin;
 }
 
 /* ---- A trial, in a third thread ---- */
@@ -601,6 +721,8 @@ static const char *prove(void) {
     const char *refused = find_names();
     if (refused == NULL)
         refused = find_keys();
+    if (refused == NULL)
+        refused = find_size_of_storage();
     if (refused != NULL)
         return refused;
     size_t size = 2 * STACK + 2 * sizeof(specimen_t);
@@ -713,7 +835,8 @@ void hafti_io_own_threads_start(hafti_io_worker_t *worker) {
     _Static_assert(sizeof(hafti_io_own_thread_t) <= sizeof worker->place_of_home,
                    "a worker has room for its home");
     hafti_io_own_thread_t *home = (void *)worker->place_of_home;
-    *home = (hafti_io_own_thread_t){.pointer = own_pointer(), .worker = worker};
+    *home =
+        (hafti_io_own_thread_t){.pointer = own_pointer(), .error = worker->error, .worker = worker};
     worker->home = worker->stands_on = home;
     worker->by_loop = worker->owns = true;
     __libc_single_threaded = 0; /* one task may use what another is changing, and waits in */
@@ -726,6 +849,7 @@ hafti_io_own_thread_t *hafti_io_own_thread_new(void) {
     thread->worker = NULL;
     thread->holders = 1;
     thread->pointer = storage_new(thread->id, NULL, 0);
+    thread->error = at(thread->pointer, (size_t)known.error);
     if (thread->pointer != NULL && haft_thread_pointer_join(thread->pointer, &thread->serials))
         return thread;
     if (thread->pointer != NULL)
@@ -757,6 +881,8 @@ bool hafti_io_own_thread_has_destructors(const hafti_io_own_thread_t *thread) {
     for (int i = 0; i < known.destructor_count; i++)
         if (*word_at(thread->pointer, (size_t)known.destructors[i]) != 0)
             return true;
+    if (holds_robust_mutexes(thread->pointer))
+        return true;
     key_data_t *const *blocks = at(struct_of(thread->pointer), known.specific);
     for (int i = 0; i < KEY_BLOCKS; i++) {
         const key_data_t *block = blocks[i];
@@ -774,6 +900,7 @@ void hafti_io_own_thread_end(hafti_io_own_thread_t *thread) {
     for (int round = 0; round < PTHREAD_DESTRUCTOR_ITERATIONS; round++)
         if (!call_key_destructors(thread->pointer))
             break;
+    leave_robust_mutexes(thread->pointer);
 }
 
 void hafti_io_own_thread_moves(hafti_io_worker_t *worker, hafti_io_own_thread_t *thread) {

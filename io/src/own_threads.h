@@ -17,6 +17,7 @@ static inline bool hafti_io_has_own_thread(const haft_io_task_t *task) {
 /* Storage that a thread pointer leads to: a task's, or that of a worker's thread (`home`). */
 typedef struct hafti_io_own_thread {
     char *pointer;
+    int *error;                /* errno, in it */
     hafti_io_worker_t *worker; /* whose thread the storage knows; NULL: none yet */
     uint64_t serials;          /* haft/thread_pointers.h; 0: none yet */
     int id;
@@ -88,6 +89,7 @@ static inline void hafti_io_stand_on(hafti_io_worker_t *worker, hafti_io_own_thr
     haft_thread_pointer_carry(from->pointer, to->pointer);
     hafti_io_carry_kept_words(from->pointer, to->pointer);
     worker->stands_on = to;
+    worker->error = to->error;
     hafti_io_set_thread_pointer(to->pointer);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Passing descriptors over Unix sockets, and bytes from descriptor to descriptor. */
 #include "objects.h"
-#include "system.h"
 #include "tape/replaying.h"
 
 #include <fcntl.h>
@@ -175,7 +174,7 @@ static ssize_t move(move_t *m) {
    than was asked, too. */
 static ssize_t copy_part(int socket, int file, int64_t *offset, size_t size) {
     char part[4096];
-    int64_t position = offset != NULL ? *offset : hafti_io_files_of(file)->seek(file, 0);
+    int64_t position = offset != NULL ? *offset : hafti_io_calls_of(file)->lseek(file, 0, SEEK_CUR);
     if (position < 0)
         return (ssize_t)position;
     ssize_t done = haft_io_pread(file, part, size < sizeof part ? size : sizeof part, position);
@@ -184,7 +183,7 @@ static ssize_t copy_part(int socket, int file, int64_t *offset, size_t size) {
     if (done > 0 && offset != NULL)
         *offset = position + done;
     else if (done > 0)
-        hafti_io_files_of(file)->seek(file, done);
+        hafti_io_calls_of(file)->lseek(file, done, SEEK_CUR);
     return done;
 }
 

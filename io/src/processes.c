@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Signals and child processes. Both are descriptors to wait for: a signalfd, a pidfd. */
 #include "objects.h"
-#include "system.h"
 #include "tape/replaying.h"
 
 #include <fcntl.h>
@@ -116,7 +115,8 @@ static void call_start(void *argument) {
 
 /* A stream of a low number is moved out of the way of those that are put there. */
 static int prepare_stream(int stream) {
-    stream = hafti_io_network_of(stream)->real_of(stream);
+    if (hafti_io_is_simulated(stream))
+        stream = hafti_io_calls_of(stream)->real_of(stream);
     if (stream < 0)
         return stream;
     int flags = fcntl(stream, F_GETFL);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Resolving names, which the system's library does on a thread of the pool. */
 #include "objects.h"
-#include "system.h"
 #include "tape/addresses.h"
 
 #include <netdb.h>
@@ -64,12 +63,13 @@ static int code_of_resolver(const resolve_call_t *call) {
 
 static int resolve(const char *host, const char *service, const struct addrinfo *hints,
                    struct addrinfo **result) {
-    if (host != NULL)
-        host = hafti_io_network()->host_of(host, hints != NULL ? hints->ai_family : AF_UNSPEC);
+    const haft_io_calls_t *calls = hafti_io_network_calls();
+    if (host != NULL && calls->host_of != NULL) /* a simulation's */
+        host = calls->host_of(host, hints != NULL ? hints->ai_family : AF_UNSPEC);
     resolve_call_t *call = resolve_call_new(host, service, hints);
     if (call == NULL)
         return -ENOMEM;
-    int code = haft_io_call_or_leave(call_resolve, call, leave_resolve);
+    int code = hafti_io_call_or_leave(call_resolve, call, leave_resolve);
     if (code != 0)
         return code;
     code = code_of_resolver(call);

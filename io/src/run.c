@@ -28,6 +28,17 @@ enum { DENSE_SIZE = HAFT_UNWINDING_MINIMUM };
 
 /* ---- Workers ---- */
 
+/* Which tables the worker's calls go by (calls.h); with a tape, hafti_io_tape_begin_run chooses. */
+static void choose_calls(hafti_io_worker_t *worker) {
+    const hafti_io_simulated_t *simulated = worker->simulated;
+    const haft_io_calls_t *own =
+        simulated != NULL ? simulated->calls : NULL; /* a replay has none */
+    worker->calls = &hafti_io_machine;
+    worker->simulated_calls = own != NULL ? own : &hafti_io_machine;
+    worker->network_calls = own != NULL && simulated->network ? own : &hafti_io_machine;
+    worker->file_calls = own != NULL && simulated->files ? own : &hafti_io_machine;
+}
+
 static hafti_io_worker_t *worker_new(hafti_io_crew_t *crew, unsigned index, bool shared) {
     hafti_io_worker_t *worker = aligned_alloc(_Alignof(hafti_io_worker_t), sizeof *worker);
     if (worker == NULL)
@@ -46,6 +57,7 @@ static hafti_io_worker_t *worker_new(hafti_io_crew_t *crew, unsigned index, bool
     hafti_io_ring(&worker->ready);
     hafti_io_ring(&worker->polled);
     worker->woken = &worker->ready;
+    choose_calls(worker);
     return worker;
 }
 
@@ -222,6 +234,7 @@ static int run_crew(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void 
     first->thread = pthread_self();
     first->simulated = simulated;
     first->tape = tape;
+    choose_calls(first);
     if (simulated != NULL)
         first->unlooked = 0;
     if (simulated != NULL && simulated->switches_one_in != 0)

@@ -8,6 +8,11 @@
  * that is new, so a task that never waits costs no fiber and no switch. A suspended task is resumed
  * by the loop; or, if it has yielded, by a task of the same worker that yields.
  *
+ *   scheduler.c  the loop
+ *   choosing.c   which task is next
+ *   runners.c    the fibers of tasks, and what runs on them
+ *   yielding.c   yields, with the loop and without
+ *
  *   loop -- haft_resume --> runner's fiber: haft_handle(operations)
  *                              task's function
  *                                 a scope's body, on a fiber inside; and so on
@@ -67,383 +72,10 @@
  * To end a poll is to write to an eventfd, which stays readable until a poll has found it so: also
  * if that begins later. Debug builds check what of this one thread can see (valid.c).
  */
-#include "scheduler.h"
-#include "own_threads.h"
-#include "resting.h"
-#include "returns.h"
-#include "tape/replaying.h"
+#include "running.h"
 #include "valid.h"
 
-#include <stdlib.h>
-
-enum {
-    /* Upper limit while woken tasks are still queued; polling sooner would wake further tasks
-       before these have run. */
-    POLLED_BETWEEN_POLLS = 256,
-    MOST_IDLE_RUNNERS = 64
-};
-
-/* ---- The ready queue ---- */
-
-/* Tasks that the last poll has woken take turns with the others, so that started work ends, and
-   frees its stack, before ever more is started. */
-static bool polled_turn(const hafti_io_worker_t *worker) {
-    return worker->resumed % 2 == 0 && !hafti_io_ring_empty(&worker->polled);
-}
-
-static inline __attribute__((always_inline)) void bring(const void *memory, int first, int end) {
-#pragma GCC unroll 16
-    for (int line = first; line < end; line++)
-        __builtin_prefetch((const void *)((uintptr_t)memory + (uintptr_t)(line * HAFTI_IO_LINE)));
-}
-
-/* Often many were woken at once, each long after it has used its memory. So a task's memory is
-   brought into the processor's caches while some before it run. That saves 0.3 to 0.7 us of the 9
-   us of a message (bench/io, echo). */
-static void foresee(hafti_io_worker_t *worker) {
-    enum { AHEAD = 3 }; /* tasks, with that which is to run */
-    /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames;
-       below its fiber's header, for the scope of its operations; of the header. */
-    enum { BELOW = 3, ABOVE = 8, SCOPE = 7, SCOPE_END = 3, HEADER = 4 };
-    const hafti_io_link_t *link = worker->polled.next;
-    for (unsigned i = 0; i < worker->foreseen && link != &worker->polled; i++)
-        link = link->next;
-    for (; worker->foreseen < AHEAD && link != &worker->polled; link = link->next) {
-        const haft_io_task_t *task = HAFTI_IO_OWNER(link, haft_io_task_t, queued);
-        worker->foreseen++;
-        if (task->runner->fiber == NULL) { /* it rests */
-            bring(task->runner, 0, ABOVE);
-            continue;
-        }
-        bring(task->runner->fiber, 0, HEADER);
-        bring(task->runner->fiber, -SCOPE, -SCOPE_END);
-        /* A canceller may have it at this moment (cell.c). */
-        const void *cell = __atomic_load_n(&task->runner->cell, __ATOMIC_RELAXED);
-        bring(cell, -BELOW, ABOVE);
-    }
-    if (link != &worker->polled)
-        __builtin_prefetch(HAFTI_IO_OWNER(link, haft_io_task_t, queued)->runner);
-}
-
-static haft_io_task_t *first_ready(hafti_io_worker_t *worker) {
-    return hafti_io_ring_empty(&worker->ready)
-               ? NULL
-               : HAFTI_IO_OWNER(worker->ready.next, haft_io_task_t, queued);
-}
-
-static haft_io_task_t *dequeue(hafti_io_worker_t *worker) {
-    haft_io_task_t *task = first_ready(worker);
-    if (task != NULL)
-        hafti_io_unlink(&task->queued);
-    return task;
-}
-
-static bool has_room(hafti_io_lots_t *lots) {
-    if (lots->count < lots->room)
-        return true;
-    size_t room = lots->room == 0 ? 64 : 2 * lots->room;
-    haft_io_task_t **grown = realloc(lots->tasks, room * sizeof(haft_io_task_t *));
-    if (grown == NULL)
-        return false;
-    lots->tasks = grown;
-    lots->room = room;
-    return true;
-}
-
-/* Takes a lot out of the list. */
-static haft_io_task_t *take_lot(hafti_io_lots_t *lots, size_t index) {
-    haft_io_task_t *task = lots->tasks[index];
-    lots->tasks[index] = lots->tasks[--lots->count];
-    hafti_io_unlink(&task->queued);
-    return task;
-}
-
-/* Any of the ready tasks, each with the same chance, in the same time however many there are. */
-static HAFTI_IO_COLD haft_io_task_t *dequeue_at_random(hafti_io_worker_t *worker) {
-    hafti_io_lots_t *lots = &worker->simulated->lots;
-    while (!hafti_io_ring_empty(&worker->ready) && has_room(lots)) {
-        haft_io_task_t *task = dequeue(worker);
-        hafti_io_append(&lots->ring, &task->queued);
-        lots->tasks[lots->count++] = task;
-    }
-    if (lots->count == 0)
-        return dequeue(worker);
-    haft_io_task_t *task = take_lot(lots, hafti_io_random(worker->simulated, lots->count));
-    if (lots->count != 0 && hafti_io_ring_empty(&worker->ready))
-        hafti_io_enqueue(worker, take_lot(lots, lots->count - 1));
-    return task;
-}
-
-static inline bool is_to_look(const hafti_io_worker_t *worker) {
-    return (int)(worker->resumed - worker->look_at) >= 0;
-}
-
-static bool fits_any_runner(const haft_io_task_t *task) {
-    return task->runner == NULL && task->stack == 0;
-}
-
-static bool has_yielded(const haft_io_task_t *task) {
-    return task->runner != NULL && task->runner->yielded;
-}
-
-static HAFTI_IO_HOT haft_io_task_t *dequeue_polled(hafti_io_worker_t *worker) {
-    haft_io_task_t *task = HAFTI_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
-    foresee(worker);
-    worker->foreseen--;
-    hafti_io_unlink(&task->queued);
-    return task;
-}
-
-/* Takes the first task that the last poll has woken, if it rests. */
-static HAFTI_IO_HOT haft_io_task_t *take_rested(hafti_io_worker_t *worker) {
-    haft_io_task_t *task = HAFTI_IO_OWNER(worker->polled.next, haft_io_task_t, queued);
-    if (task->runner->fiber != NULL || task->stack != 0 ||
-        worker->resumed - worker->polled_at >= POLLED_BETWEEN_POLLS)
-        return NULL;
-    dequeue_polled(worker);
-    HAFTI_IO_CHECK(next, worker, task);
-    hafti_io_end_rest(task);
-    HAFTI_IO_COUNT(worker->resumed);
-    return task;
-}
-
-static inline __attribute__((always_inline)) haft_io_task_t *take_new(hafti_io_worker_t *worker,
-                                                                      const bool shared) {
-    if (!shared && !hafti_io_ring_empty(&worker->polled) &&
-        (polled_turn(worker) || hafti_io_ring_empty(&worker->ready)))
-        return take_rested(worker);
-    if (is_to_look(worker) || polled_turn(worker)) /* as always in a simulation */
-        return NULL;
-    haft_io_task_t *task = first_ready(worker);
-    if (HAFTI_IO_LIKELY(task != NULL)) {
-        if (!fits_any_runner(task))
-            return NULL;
-        hafti_io_unlink(&task->queued);
-    } else {
-        task = shared ? hafti_io_take_offered(worker) : NULL;
-        if (task == NULL)
-            return NULL;
-        if (HAFTI_IO_UNLIKELY(!fits_any_runner(task))) { /* for the loop */
-            hafti_io_enqueue(worker, task);
-            return NULL;
-        }
-    }
-    HAFTI_IO_COUNT(worker->resumed);
-    return task;
-}
-static HAFTI_IO_COLD void tell_run(hafti_io_worker_t *worker, const haft_io_task_t *task) {
-    if (hafti_io_is_traced())
-        hafti_io_trace(HAFTI_IO_EVENT_RUN, task, task->name, false, 0, 0);
-    if (worker->tape != NULL)
-        hafti_io_tape_goes_on(worker, task);
-}
-/* Where the worker is not plain. */
-static __attribute__((noinline)) haft_io_task_t *take_new_generally(hafti_io_worker_t *worker) {
-    haft_io_task_t *task = worker->shared ? take_new(worker, true) : take_new(worker, false);
-    if (task != NULL && hafti_io_is_told())
-        tell_run(worker, task);
-    return task;
-}
-haft_io_task_t *hafti_io_take_new(hafti_io_worker_t *worker) {
-    return HAFTI_IO_LIKELY(worker->plain) ? take_new(worker, false) : take_new_generally(worker);
-}
-
-/* The task, the first of the others, or NULL, unless one that the last poll has woken goes before
-   it. */
-static inline haft_io_task_t *or_polled(hafti_io_worker_t *worker, haft_io_task_t *task) {
-    if (HAFTI_IO_LIKELY(hafti_io_ring_empty(&worker->polled)))
-        return task;
-    if (task != NULL && !has_yielded(task))
-        return task;
-    if (task != NULL) /* A yielding task lets all others go first. */
-        hafti_io_append(&worker->polled, &task->queued);
-    return dequeue_polled(worker);
-}
-
-static HAFTI_IO_HOT __attribute__((noinline)) haft_io_task_t *
-dequeue_any(hafti_io_worker_t *worker) {
-    if (worker->simulated != NULL)
-        return worker->tape != NULL ? hafti_io_tape_next(worker) : dequeue_at_random(worker);
-    if (polled_turn(worker))
-        return dequeue_polled(worker);
-    haft_io_task_t *task = dequeue(worker);
-    while (task != NULL && hafti_io_state(task) == HAFTI_IO_PARKED) /* it kept a place in vain */
-        task = dequeue(worker);
-    return or_polled(worker, task);
-}
-
-/* Chooses a task of this worker. In every fourth turn it prefers one that the last poll has not
-   woken. */
-static haft_io_task_t *dequeue_own(hafti_io_worker_t *worker) {
-    bool others_turn =
-        hafti_io_ring_empty(&worker->polled) || worker->favours || worker->resumed % 4 == 0;
-    return or_polled(worker, others_turn ? dequeue(worker) : NULL);
-}
-
-static haft_io_task_t *dequeue_shared(hafti_io_worker_t *worker) {
-    bool started_first = worker->favours || worker->resumed % 2 == 0;
-    haft_io_task_t *task = started_first ? dequeue_own(worker) : NULL;
-    worker->favours = false;
-    if (task == NULL) {
-        task = hafti_io_take_offered(worker);
-        worker->offered = task != NULL;
-    }
-    if (task == NULL)
-        task = dequeue_own(worker);
-    if (task == NULL)
-        task = hafti_io_search(worker);
-    return task;
-}
-
-/* ---- Runners ---- */
-
-static void begin_task(hafti_io_runner_t *runner, haft_io_task_t *task) {
-    task->runner = runner;
-    task->worker = runner->worker;
-    runner->spawned_at = task->spawned_at;
-    runner->scope = task->home;
-    runner->cell = NULL;
-    runner->waits_for = NULL;
-    runner->looked_at = 0;
-    runner->yielded = runner->listed = false;
-    runner->unwinding = runner->returns_cancels = runner->counted = runner->gated = false;
-    runner->unarmed = false;
-    runner->accepted = false;
-    runner->refused = 0;
-    runner->stays = 0;
-    runner->timer = NULL;
-    runner->rest = NULL;
-    runner->unsent = NULL;
-    runner->own = NULL;
-}
-
-static inline __attribute__((always_inline)) void run_task(hafti_io_runner_t *runner) {
-    haft_io_task_t *task = runner->task;
-    begin_task(runner, task);
-    HAFTI_IO_COUNT(runner->worker->counters.tasks);
-    hafti_io_set_state(task, HAFTI_IO_RUNNING);
-    runner->worker->operations = runner->worker->turn_begins;
-    task->result = task->function(task->argument);
-    if (runner->rest != NULL)
-        hafti_io_begin_rest(runner);
-    else
-        hafti_io_task_end(task, 0);
-}
-
-static void *run_tasks(void *argument) {
-    hafti_io_runner_t *runner = argument;
-    while (runner->task != NULL) {
-        run_task(runner);
-        runner->task = hafti_io_take_new(runner->worker);
-        if (runner->task == NULL)
-            HAFT_PERFORM(hafti_io_park);
-    }
-    return NULL;
-}
-static void *run_runner(void *argument) {
-    return haft_handle(((const hafti_io_runner_t *)argument)->worker->crew->operations, argument,
-                       run_tasks, argument);
-}
-
-static void *run_single_task(void *argument) {
-    hafti_io_runner_t *runner = argument;
-    run_task(runner);
-    runner->task = NULL;
-    return NULL;
-}
-static void *run_single_runner(void *argument) {
-    return haft_handle(((const hafti_io_runner_t *)argument)->worker->crew->operations, argument,
-                       run_single_task, argument);
-}
-
-/* ---- Tasks with thread-locals of their own ---- */
-
-/*
- * Each has a runner, a fiber and a thread pointer of its own. The worker's loop is another one once
- * it has such a task: so the loops of other runs have no instruction for them.
- *
- *   on the runner's fiber, under its pointer         in the loop, under the thread's
- *     run_own_task: begins, calls the function,        own_runner_new: storage, fiber
- *       the destructors, and ends the task     ---->   finished: storage and runner are freed
- *     or it was unwound                        ---->   begin_farewell: the fiber begins anew
- *     farewell: the destructors, and the end   ---->   finished: as above
- *
- * The destructors are shielded from cancels, which must not unwind a destructor of C++.
- */
-static inline hafti_io_own_thread_t *own_thread_of(const hafti_io_runner_t *runner) {
-    return runner->fiber->argument;
-}
-
-static void *call_destructors(void *argument) {
-    hafti_io_own_thread_end(argument);
-    return NULL;
-}
-
-static inline void end_own_thread(hafti_io_runner_t *runner) {
-    hafti_io_own_thread_t *thread = own_thread_of(runner);
-    if (hafti_io_own_thread_has_destructors(thread))
-        haft_io_shield(call_destructors, thread);
-}
-
-void haft_io_own_thread_destroy(void) {
-    const hafti_io_worker_t *worker = hafti_io_worker();
-    hafti_io_runner_t *runner = worker != NULL ? worker->running : NULL;
-    if (runner != NULL && runner->owns)
-        end_own_thread(runner);
-}
-
-static void *run_own_task(void *argument) {
-    hafti_io_runner_t *runner = argument;
-    haft_io_task_t *task = runner->task;
-    begin_task(runner, task);
-    HAFTI_IO_COUNT(runner->worker->counters.tasks);
-    hafti_io_set_state(task, HAFTI_IO_RUNNING);
-    runner->worker->operations = runner->worker->turn_begins;
-    void *result = task->function(task->argument);
-    while (runner->rest != NULL)
-        result = hafti_io_go_on_without_rest(runner);
-    end_own_thread(runner);
-    task->result = result;
-    hafti_io_task_end(task, 0);
-    runner->task = NULL;
-    return NULL;
-}
-static void *run_own_runner(void *argument) {
-    hafti_io_runner_t *runner = ((const hafti_io_own_thread_t *)argument)->runner;
-    hafti_io_own_thread_begin();
-    return haft_handle(runner->worker->crew->operations, runner, run_own_task, runner);
-}
-
-static void *farewell(void *argument) {
-    hafti_io_runner_t *runner = argument;
-    haft_io_task_t *task = runner->task;
-    begin_task(runner, task);
-    hafti_io_set_state(task, HAFTI_IO_RUNNING);
-    end_own_thread(runner);
-    hafti_io_task_end(task, own_thread_of(runner)->unwound_with);
-    runner->task = NULL;
-    return NULL;
-}
-static void *run_farewell(void *argument) {
-    hafti_io_runner_t *runner = ((const hafti_io_own_thread_t *)argument)->runner;
-    return haft_handle(runner->worker->crew->operations, runner, farewell, runner);
-}
-
-/* The function of the task has been unwound, and its fiber has ended with it. */
-static HAFTI_IO_COLD void begin_farewell(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
-                                         const haft_payload_hafti_io_unwind *unwound) {
-    haft_io_task_t *task = runner->task;
-    hafti_io_drop_unsent(runner);
-    hafti_io_check_leaving(task, "has ended");
-    if (runner->listed)
-        hafti_io_scope_unlist(task->home, runner);
-    runner->listed = false;
-    own_thread_of(runner)->unwound_with = unwound->code;
-    runner->yielded = false;
-    haft_fiber_reset(runner->fiber, run_farewell, own_thread_of(runner));
-    hafti_io_set_state(task, HAFTI_IO_READY);
-    hafti_io_enqueue(worker, task);
-}
+/* ---- A task's turn ---- */
 
 /* In a loop of other tasks. From now on the worker has the other loop, and the task is its
    first. */
@@ -452,133 +84,31 @@ static HAFTI_IO_COLD void change_loops(hafti_io_worker_t *worker, haft_io_task_t
     hafti_io_append(worker->ready.next, &task->queued);
 }
 
-/* ---- Their runners ---- */
-
-static void runner_forget(hafti_io_runner_t *runner) {
-    runner->next = runner->worker->free_runners;
-    runner->worker->free_runners = runner;
+static HAFTI_IO_COLD void trace_hold(const hafti_io_runner_t *runner) {
+    enum { MOST = 24 };
+    void *addresses[MOST];
+    const haft_io_task_t *task = runner->task;
+    int count = haft_fiber_backtrace(runner->fiber, addresses, MOST);
+    count = haft_programs_frames(addresses, count, (const void *)(uintptr_t)task->function, true);
+    hafti_io_trace_frames(task, addresses, count);
 }
 
-/* Its fiber calls the function, with `own_thread` or else with the runner. */
-static hafti_io_runner_t *runner_with(hafti_io_worker_t *worker, haft_io_task_t *task,
-                                      void *(*function)(void *),
-                                      hafti_io_own_thread_t *own_thread) {
-    hafti_io_runner_t *runner = worker->free_runners;
-    if (runner != NULL)
-        worker->free_runners = runner->next;
-    else if ((runner = hafti_io_new_record(worker, &worker->runners, sizeof *runner)) == NULL)
-        return NULL;
-    *runner = (hafti_io_runner_t){.worker = worker, .single = task->stack != 0};
-    runner->fiber =
-        hafti_io_fiber_of(task, function, own_thread != NULL ? (void *)own_thread : runner);
-    if (runner->fiber != NULL)
-        return runner;
-    runner_forget(runner);
-    return NULL;
-}
-
-static void runner_free(hafti_io_runner_t *runner) {
-    haft_fiber_drop(runner->fiber);
-    runner_forget(runner);
-}
-
-static void own_runner_free(hafti_io_runner_t *runner) {
-    hafti_io_own_thread_free(own_thread_of(runner));
-    runner_free(runner);
-}
-
-static __attribute__((noinline)) hafti_io_runner_t *own_runner_new(hafti_io_worker_t *worker,
-                                                                   haft_io_task_t *task) {
-    hafti_io_own_thread_t *thread = hafti_io_own_thread_new();
-    if (thread == NULL)
-        return NULL;
-    hafti_io_runner_t *runner = runner_with(worker, task, run_own_runner, thread);
-    if (runner == NULL) {
-        hafti_io_own_thread_free(thread);
-        return NULL;
-    }
-    thread->runner = runner;
-    runner->owns = true;
-    hafti_io_own_thread_set_stack(thread, runner->fiber->low,
-                                  (size_t)(runner->fiber->high - runner->fiber->low));
-    return runner;
-}
-
-/* With a stack as only this task has it. */
-static __attribute__((noinline)) hafti_io_runner_t *single_runner_new(hafti_io_worker_t *worker,
-                                                                      haft_io_task_t *task) {
-    if (!hafti_io_has_own_thread(task))
-        return runner_with(worker, task, run_single_runner, NULL);
-    return worker->owns ? own_runner_new(worker, task) : NULL;
-}
-
-static hafti_io_runner_t *runner_new(hafti_io_worker_t *worker, haft_io_task_t *task) {
-    if (HAFTI_IO_UNLIKELY(task->stack != 0))
-        return single_runner_new(worker, task);
-    hafti_io_runner_t *runner = worker->idle;
-    if (runner == NULL)
-        return runner_with(worker, task, run_runner, NULL);
-    worker->idle = runner->next;
-    worker->idle_count--;
-    return runner;
-}
-
-/* The effects that suspend a task. */
-#define FROM_TASKS HAFT_HANDLES(hafti_io_park, haft_io_yield, hafti_io_unwind)
-
-/* An idle one finds no task, and returns. */
-static void runner_ends(hafti_io_runner_t *runner) {
-    haft_resume(runner->fiber, HAFT_NO_REPLY, FROM_TASKS);
-    runner_free(runner);
-}
-
-static void runner_rests(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
-    if (worker->idle_count == MOST_IDLE_RUNNERS) {
-        runner_ends(runner);
-        return;
-    }
-    runner->next = worker->idle;
-    worker->idle = runner;
-    worker->idle_count++;
-}
-
-/* Its fiber has ended with it, and begins anew for the next task. */
-static void task_was_unwound(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
-                             const haft_payload_hafti_io_unwind *unwound) {
-    hafti_io_drop_unsent(runner);
-    hafti_io_task_end(runner->task, unwound->code);
-    if (worker->idle_count == MOST_IDLE_RUNNERS || runner->single) {
-        runner_free(runner);
-        return;
-    }
-    haft_fiber_reset(runner->fiber, run_runner, runner);
-    runner->task = NULL;
-    runner_rests(worker, runner);
-}
-
-/* No stack: the task fails before it has run. */
-static HAFTI_IO_COLD void task_has_no_stack(haft_io_task_t *task) {
-    if (task->even_without_stack)
-        task->function(task->argument);
-    hafti_io_scope_fail(task->home, -ENOMEM, "no stack for a task", task);
-    hafti_io_task_end(task, -ENOMEM);
-}
-
-/* Sets the runner that the watchdog finds. */
-static void set_running(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
-    __atomic_store_n(&worker->running, runner, __ATOMIC_RELAXED);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+static HAFTI_IO_COLD void trace_suspended(const hafti_io_runner_t *runner,
+                                          enum hafti_io_event event, const char *waits_for) {
+    hafti_io_trace(event, runner->task, waits_for, false, 0, 0);
+    if (hafti_io_trace_held_longest())
+        trace_hold(runner);
 }
 
 static inline void has_parked(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
                               const bool traced) {
     haft_io_task_t *task = runner->task;
     if (HAFTI_IO_UNLIKELY(task == NULL)) {
-        runner_rests(worker, runner);
+        hafti_io_runner_rests(worker, runner);
         return;
     }
     if (traced && hafti_io_is_traced())
-        hafti_io_trace(HAFTI_IO_EVENT_PARK, task, runner->waits_for, false, 0, 0);
+        trace_suspended(runner, HAFTI_IO_EVENT_PARK, runner->waits_for);
     runner->saved_errno = *worker->error;
     if (HAFTI_IO_LIKELY(hafti_io_state(task) == HAFTI_IO_RUNNING)) { /* not READY */
         HAFTI_IO_CHECK(waiting, worker, task);
@@ -586,34 +116,10 @@ static inline void has_parked(hafti_io_worker_t *worker, hafti_io_runner_t *runn
     }
 }
 
-static inline int reply_to_yield(const hafti_io_runner_t *runner) {
-    return HAFTI_IO_UNLIKELY(hafti_io_is_withdrawn(runner)) ? -ECANCELED : 0;
-}
-
 /* The reply with which a suspended task is resumed. */
 static inline haft_reply_t reply_to(const hafti_io_runner_t *runner) {
-    return runner->yielded ? HAFT_REPLY(haft_io_yield, reply_to_yield(runner)) : HAFT_NO_REPLY;
-}
-
-/* Before the task is resumed. */
-static inline void begin_turn(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
-                              const bool shared) {
-    hafti_io_set_state(runner->task, HAFTI_IO_RUNNING);
-    set_running(worker, runner);
-    /* A thread that walks stacks has seen that the task runs, or is seen here: dump.c has the
-       barrier between. */
-    if (shared && HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->looked_at, __ATOMIC_ACQUIRE)))
-        hafti_io_await_look(worker->crew);
-    worker->operations = worker->turn_begins;
-    *worker->error = runner->saved_errno;
-    runner->yielded = false;
-}
-
-/* When the task is suspended, or about to be. */
-static inline void note_yield(const hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
-    runner->yielded = true;
-    runner->saved_errno = *worker->error;
-    hafti_io_arm_deadlines(runner);
+    return runner->yielded ? HAFT_REPLY(haft_io_yield, hafti_io_reply_to_yield(runner))
+                           : HAFT_NO_REPLY;
 }
 
 /* Inlined into the loops: with one frame less the processor predicts the returns. False: the worker
@@ -628,7 +134,7 @@ static inline __attribute__((always_inline)) bool run(hafti_io_worker_t *worker,
     hafti_io_runner_t *runner = task->runner;
     if (runner == NULL) {
         task->worker = worker;
-        runner = runner_new(worker, task);
+        runner = hafti_io_runner_for(worker, task);
         if (runner == NULL) {
             if (!worker->owns && hafti_io_has_own_thread(task)) {
                 change_loops(worker, task);
@@ -637,7 +143,7 @@ static inline __attribute__((always_inline)) bool run(hafti_io_worker_t *worker,
             if (rest != NULL)
                 hafti_io_rest_for_stack(rest, task);
             else
-                task_has_no_stack(task);
+                hafti_io_task_has_no_stack(task);
             return true;
         }
         runner->task = task;
@@ -645,49 +151,50 @@ static inline __attribute__((always_inline)) bool run(hafti_io_worker_t *worker,
         runner->saved_errno = *worker->error;
     }
     haft_reply_t reply = reply_to(runner);
-    begin_turn(worker, runner, shared);
+    hafti_io_begin_turn(worker, runner, shared, owns);
     if (traced)
-        tell_run(worker, task);
+        hafti_io_tell_run(worker, task);
     haft_fiber_t *fiber = runner->fiber;
     if (owns && runner->owns)
-        hafti_io_stand_on(worker, own_thread_of(runner));
-    haft_request_t request = haft_resume_turn(&worker->turn, &fiber, reply, FROM_TASKS);
+        hafti_io_stand_on(worker, hafti_io_own_thread_of(runner));
+    haft_request_t request = haft_resume_turn(&worker->turn, &fiber, reply, HAFTI_IO_FROM_TASKS);
     runner = worker->running; /* the task may have handed over */
     if (owns && HAFTI_IO_LIKELY(!worker->forked))
         hafti_io_stand_on(worker, worker->home);
     for (;;) {
         if (HAFTI_IO_LIKELY(request.effect == HAFT_ID(hafti_io_park))) {
-            set_running(worker, NULL);
+            hafti_io_set_running(worker, NULL);
             has_parked(worker, runner, traced);
             return true;
         }
         if (HAFTI_IO_UNLIKELY(request.effect != HAFT_ID(haft_io_yield)))
             break;
         if (HAFTI_IO_LIKELY(!worker->forked)) {
-            note_yield(worker, runner);
+            hafti_io_note_yield(worker, runner);
             if (traced && hafti_io_is_traced())
-                hafti_io_trace(HAFTI_IO_EVENT_YIELD, runner->task, NULL, false, 0, 0);
-            set_running(worker, NULL);
+                trace_suspended(runner, HAFTI_IO_EVENT_YIELD, NULL);
+            hafti_io_set_running(worker, NULL);
             hafti_io_let_go_on_anywhere(worker, runner->task);
             return true;
         }
         /* In a child of fork the others are the parent's. */
-        request = haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, reply_to_yield(runner)),
-                              FROM_TASKS);
+        request =
+            haft_resume(runner->fiber, HAFT_REPLY(haft_io_yield, hafti_io_reply_to_yield(runner)),
+                        HAFTI_IO_FROM_TASKS);
     }
-    set_running(worker, NULL);
+    hafti_io_set_running(worker, NULL);
     if (owns && runner->owns) {
         hafti_io_stand_on(worker, worker->home);
         if (haft_finished(request))
-            own_runner_free(runner);
+            hafti_io_own_runner_free(runner);
         else
-            begin_farewell(worker, runner, request.payload);
+            hafti_io_begin_farewell(worker, runner, request.payload);
         return true;
     }
     if (haft_finished(request))
-        runner_free(runner);
+        hafti_io_runner_free(runner);
     else
-        task_was_unwound(worker, runner, request.payload);
+        hafti_io_task_was_unwound(worker, runner, request.payload);
     return true;
 }
 
@@ -837,23 +344,18 @@ static HAFTI_IO_COLD void poll_traced(hafti_io_worker_t *worker, bool may_sleep)
 }
 
 static inline bool poll_is_due(hafti_io_worker_t *worker) {
-    if (HAFTI_IO_LIKELY(!is_to_look(worker)))
+    if (HAFTI_IO_LIKELY(!hafti_io_is_to_look(worker)))
         return false;
     unsigned resumed = worker->resumed - worker->polled_at;
     if (!hafti_io_ring_empty(&worker->polled))
-        return resumed >= POLLED_BETWEEN_POLLS;
+        return resumed >= HAFTI_IO_POLLED_BETWEEN_POLLS;
     return resumed >= HAFTI_IO_TASKS_BETWEEN_POLLS || poll_is_due_by_time(worker);
-}
-
-/* Whether all that is to be looked at is the queue of ready tasks, as mostly. */
-static inline bool is_plain_turn(const hafti_io_worker_t *worker) {
-    return HAFTI_IO_LIKELY(!is_to_look(worker) && hafti_io_ring_empty(&worker->polled));
 }
 
 /* NULL: look properly. */
 static inline haft_io_task_t *dequeue_plainly(hafti_io_worker_t *worker) {
     hafti_io_link_t *first = worker->ready.next;
-    if (HAFTI_IO_UNLIKELY(!is_plain_turn(worker) || first == &worker->ready))
+    if (HAFTI_IO_UNLIKELY(!hafti_io_is_plain_turn(worker) || first == &worker->ready))
         return NULL;
     haft_io_task_t *task = HAFTI_IO_OWNER(first, haft_io_task_t, queued);
     hafti_io_unlink(first);
@@ -874,7 +376,7 @@ static inline __attribute__((always_inline)) bool loop_alone(hafti_io_worker_t *
             if (root->live == 0) /* no task is left that could have been ready */
                 return true;
             if (!poll_is_due(worker))
-                task = dequeue_any(worker);
+                task = hafti_io_dequeue_any(worker);
             if (task == NULL) {
                 bool may_sleep =
                     hafti_io_ring_empty(&worker->ready) && hafti_io_ring_empty(&worker->polled);
@@ -894,7 +396,7 @@ static inline __attribute__((always_inline)) bool loop_shared(hafti_io_worker_t 
                                                               const bool traced, const bool owns) {
     while (!__atomic_load_n(&worker->crew->ended, __ATOMIC_ACQUIRE)) {
         bool is_due = poll_is_due(worker);
-        haft_io_task_t *task = is_due ? NULL : dequeue_shared(worker);
+        haft_io_task_t *task = is_due ? NULL : hafti_io_dequeue_shared(worker);
         if (task == NULL) {
             bool has_mail = __atomic_load_n(&worker->inbox, __ATOMIC_RELAXED) != NULL;
             bool may_sleep = !is_due && !has_mail;
@@ -937,107 +439,5 @@ HAFTI_IO_HOT void hafti_io_loop(hafti_io_worker_t *worker) {
         else
             has_ended = worker->shared ? loop_shared(worker, false, false)
                                        : loop_alone(worker, false, false);
-    }
-}
-
-/* ---- Yielding ---- */
-
-/* Whether the loop would resume the first of the ready tasks next, if there is one, or else the
-   task that yields, and would do nothing before. */
-static inline bool needs_no_loop(const hafti_io_worker_t *worker) {
-    return is_plain_turn(worker) && HAFTI_IO_LIKELY(!worker->offered) &&
-           HAFT_IS_FOR_LOOP(&worker->turn, haft_io_yield) &&
-           HAFTI_IO_LIKELY(!worker->running->task->moves);
-}
-
-/* The first of the ready tasks, if it has yielded, too, and goes on. */
-static inline hafti_io_runner_t *next_by_yield(const hafti_io_worker_t *worker) {
-    const haft_io_task_t *next = HAFTI_IO_OWNER(worker->ready.next, haft_io_task_t, queued);
-    return HAFTI_IO_LIKELY(has_yielded(next) && !hafti_io_is_withdrawn(next->runner) &&
-                           !next->moves)
-               ? next->runner
-               : NULL;
-}
-
-/* Does what the loop does between two tasks. */
-static inline void take_turns(hafti_io_worker_t *worker, hafti_io_runner_t *next) {
-    hafti_io_runner_t *runner = worker->running;
-    haft_io_task_t *task = runner->task, *next_task = next->task;
-    note_yield(worker, runner);
-    hafti_io_enqueue(worker, task);
-    hafti_io_set_state(task, HAFTI_IO_READY);
-    hafti_io_unlink(&next_task->queued);
-    HAFTI_IO_CHECK(next, worker, next_task);
-    HAFTI_IO_COUNT(worker->resumed);
-    begin_turn(worker, next, worker->shared);
-}
-
-/* There is no other task that could run. */
-static inline int goes_on(hafti_io_worker_t *worker) {
-    HAFTI_IO_COUNT(worker->resumed);
-    worker->operations = worker->turn_begins;
-    return reply_to_yield(worker->running);
-}
-
-static HAFTI_IO_COLD int cancelled(void) {
-    bool before = haft_io_return_cancels(true);
-    int code = haft_io_unwind_cancelled();
-    haft_io_return_cancels(before);
-    return code;
-}
-
-/* Without optimisation each inlined perform has variables of its own, some 1,300 bytes in clang's
-   code: several of them in one frame do not fit on a dense stack. */
-#ifdef __OPTIMIZE__
-#    define INLINE_IF_OPTIMISED inline __attribute__((always_inline))
-#else
-#    define INLINE_IF_OPTIMISED __attribute__((noinline))
-#endif
-static INLINE_IF_OPTIMISED int yield_by_loop(void) {
-    return HAFT_PERFORM(haft_io_yield);
-}
-
-/* Where tasks yield in turn, each lets the next go on by a switch from here, which takes three
-   quarters of the time of the way through the loop (bench/io, yield). */
-static inline __attribute__((always_inline)) int yield_on(hafti_io_worker_t *worker,
-                                                          const bool owns) {
-    if (HAFTI_IO_UNLIKELY(!needs_no_loop(worker)))
-        return yield_by_loop();
-    if (hafti_io_ring_empty(&worker->ready))
-        return goes_on(worker);
-    hafti_io_runner_t *next = next_by_yield(worker);
-    haft_reply_t reply = HAFT_REPLY(haft_io_yield, 0);
-    if (HAFTI_IO_UNLIKELY(next == NULL || !haft_claim_next(&worker->turn, next->fiber, reply)))
-        return yield_by_loop();
-    if (owns) /* first: until the pointer is written, no thread-local is read */
-        hafti_io_stand_on(worker, next->owns ? own_thread_of(next) : worker->home);
-    take_turns(worker, next);
-    return HAFT_HAND_OVER(&worker->turn, haft_io_yield, next->fiber, reply);
-}
-
-static inline __attribute__((always_inline)) int yield(void) {
-    hafti_io_worker_t *worker = hafti_io_worker();
-    if (HAFTI_IO_UNLIKELY(worker == NULL || worker->running == NULL))
-        return yield_by_loop();
-    if (hafti_io_watches() != 0) {
-        hafti_io_look_at(worker->running);
-        if (hafti_io_is_told())
-            return yield_by_loop();
-    }
-    if (HAFTI_IO_LIKELY(!worker->by_loop))
-        return yield_on(worker, false);
-    return worker->forked ? yield_by_loop() : yield_on(worker, true);
-}
-
-HAFTI_IO_HOT HAFTI_IO_RETURNS_BY_JUMP int haft_io_yield_or_cancelled(void) {
-    int code = yield();
-    return HAFTI_IO_LIKELY(code == 0) ? 0 : cancelled();
-}
-
-void hafti_io_free_runners(hafti_io_worker_t *worker) {
-    while (worker->idle != NULL) {
-        hafti_io_runner_t *runner = worker->idle;
-        worker->idle = runner->next;
-        runner_ends(runner);
     }
 }

@@ -11,7 +11,6 @@
  * signalfd that is made for the call.
  */
 #include "objects.h"
-#include "system.h"
 #include "tape/tape.h"
 
 #include <poll.h>

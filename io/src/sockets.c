@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Making pipes and sockets, listening, connecting, also by name. */
 #include "objects.h"
-#include "system.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,27 +22,52 @@ typedef union address {
 /* ---- Making them ---- */
 
 int haft_io_pipe(int ends[2]) {
-    return hafti_io_network()->pipe(ends);
+    return hafti_io_network_calls()->pipe2(ends, O_NONBLOCK | O_CLOEXEC);
 }
 
+static bool is_tcp(int domain, int type, int protocol) {
+    return (domain == AF_INET || domain == AF_INET6) &&
+           (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_STREAM &&
+           (protocol == 0 || protocol == IPPROTO_TCP);
+}
+
+static void set_option(int socket, int level, int option) {
+    int yes = 1;
+    hafti_io_calls_of(socket)->setsockopt(socket, level, option, &yes, sizeof yes);
+}
+
+/* A TCP socket sends at once what is written to it. A listener passes this on to what is accepted,
+   so an accept needs no further call. */
 int haft_io_socket(int domain, int type, int protocol) {
-    return hafti_io_network()->socket(domain, type, protocol);
+    int made =
+        hafti_io_network_calls()->socket(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+    if (made >= 0 && is_tcp(domain, type, protocol))
+        set_option(made, IPPROTO_TCP, TCP_NODELAY);
+    return made;
 }
 
 int haft_io_socket_pair(int domain, int type, int protocol, int ends[2]) {
-    return hafti_io_network()->socket_pair(domain, type, protocol, ends);
+    return hafti_io_network_calls()->socketpair(domain, type | SOCK_NONBLOCK | SOCK_CLOEXEC,
+                                                protocol, ends);
 }
 
 int haft_io_bind(int socket, const struct sockaddr *address, socklen_t size) {
-    return hafti_io_network_of(socket)->bind(socket, address, size);
+    return hafti_io_calls_of(socket)->bind(socket, address, size);
 }
 
 int haft_io_port(int socket) {
-    return hafti_io_network_of(socket)->port(socket);
+    address_t address;
+    socklen_t size = sizeof address;
+    int code = hafti_io_calls_of(socket)->getsockname(socket, &address.any, &size);
+    if (code != 0)
+        return code;
+    if (address.any.sa_family == AF_INET)
+        return ntohs(address.v4.sin_port);
+    return address.any.sa_family == AF_INET6 ? ntohs(address.v6.sin6_port) : -EAFNOSUPPORT;
 }
 
 int haft_io_shutdown(int socket, int how) {
-    return hafti_io_network_of(socket)->shutdown(socket, how);
+    return hafti_io_calls_of(socket)->shutdown(socket, how);
 }
 
 /* Its size; 0 if it is not a numeric address. */
@@ -86,10 +112,14 @@ static int listen_at(const address_t *address, socklen_t size,
     int listener = haft_io_socket(address->any.sa_family, SOCK_STREAM, 0);
     if (listener < 0)
         return listener;
-    haft_io_listen_options_t how = *options;
-    if (how.backlog <= 0)
-        how.backlog = SOMAXCONN;
-    int code = hafti_io_network_of(listener)->listen(listener, &address->any, size, &how);
+    if (address->any.sa_family != AF_UNIX)
+        set_option(listener, SOL_SOCKET, SO_REUSEADDR);
+    if (options->reuse_port)
+        set_option(listener, SOL_SOCKET, SO_REUSEPORT);
+    int code = haft_io_bind(listener, &address->any, size);
+    if (code == 0)
+        code = hafti_io_calls_of(listener)->listen(listener, options->backlog > 0 ? options->backlog
+                                                                                  : SOMAXCONN);
     if (code == 0)
         return listener;
     haft_io_close(listener);

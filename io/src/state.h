@@ -102,7 +102,7 @@ typedef struct hafti_io_binding {
 } hafti_io_binding_t;
 
 /* State that only a task that has started needs; the next task of the runner finds it cleared
-   (scheduler.c). */
+   (runners.c). */
 struct hafti_io_runner {
     haft_fiber_t *fiber;  /* NULL: the task rests (resting.c) */
     haft_io_task_t *task; /* NULL: idle */

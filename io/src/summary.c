@@ -79,7 +79,8 @@ static void add_group(hafti_io_text_t *text, const group_t *group, int64_t now) 
     hafti_io_add_quoted(text, group->name);
     hafti_io_add(text, ",\"%s\":", group->waits ? "waits_for" : "state");
     hafti_io_add_quoted(text, group->does);
-    hafti_io_add(text, ",\"count\":%zu,\"oldest\":%lld}", group->count, (long long)oldest);
+    hafti_io_add(text, ",\"count\":%zu,\"oldest\":%lld,\"wakes\":%llu}", group->count,
+                 (long long)oldest, (unsigned long long)hafti_io_wakes_of(group->name));
 }
 
 static void add_tasks(hafti_io_text_t *text, hafti_io_crew_t *crew) {

@@ -145,6 +145,7 @@ static void *serve(void *argument) {
             next = 0; /* The first line comes at once. */
         if (!has_connections(top))
             next = HAFT_IO_FOREVER;
+        hafti_io_count_wakes(has_connections(top));
         int64_t now = hafti_io_clock();
         if (next <= now) {
             send_to_all(top);
@@ -268,6 +269,7 @@ void hafti_io_top_stop(hafti_io_crew_t *crew) {
     haft_io_event_set(&top->made);
     hafti_io_waker_wake(top->waker);
     pthread_join(top->thread, NULL);
+    hafti_io_count_wakes(false);
     haft_io_keep_spans(false);
     crew->top = NULL;
     top_free(top);
@@ -276,4 +278,5 @@ void hafti_io_top_stop(hafti_io_crew_t *crew) {
 
 void hafti_io_forget_top(void) {
     is_open = false;
+    hafti_io_count_wakes(false);
 }

@@ -17,10 +17,11 @@
 #include "system_call.h"
 #include "workers.h"
 
+#include <haft/observe.h>
+
+#include <dlfcn.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -41,9 +42,7 @@ typedef struct event {
     uint64_t ticks;
     uint64_t task;
     uint64_t other;
-    uint32_t text;
-    uint8_t kind, code;
-    uint16_t unused;
+    uint64_t what; /* the text's offset, 32 bits; enum hafti_io_event, 8; the code, 8 */
 } event_t;
 _Static_assert(sizeof(event_t) == 32, "tools/haft-trace reads as many");
 
@@ -77,6 +76,7 @@ static struct {
     uint32_t texts_end;
     uint32_t rings;  /* that were given away */
     uint32_t number; /* of the file */
+    bool effects;    /* are kept, too */
     known_t known[KNOWN];
 } trace;
 
@@ -84,9 +84,31 @@ static struct {
 static __thread __attribute__((tls_model("initial-exec"))) struct {
     ring_t *ring; /* NULL: it gets none */
     uint64_t last;
-    uint64_t ticks; /* of its last event */
+    uint64_t ticks;   /* of its last event */
+    uint64_t ran;     /* at this tick it began to run a task */
+    uint64_t longest; /* hold of a task so far */
     uint32_t number;
+    bool locked; /* it has `trace.lock` */
 } own;
+
+static void lock_trace(void) {
+    own.locked = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    hafti_io_guard(&trace.lock);
+}
+
+static void unlock_trace(void) {
+    hafti_io_unguard(&trace.lock);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    own.locked = false;
+}
+
+/* Holds of fewer ticks, some 0.1 ms, are not looked at. */
+#if defined(__aarch64__)
+enum { SHORT = 1 << 12 };
+#else
+enum { SHORT = 1 << 18 };
+#endif
 
 static inline uint64_t ticks(void) {
 #if defined(__x86_64__)
@@ -112,8 +134,8 @@ static uint32_t add_text(const char *text) {
     return at;
 }
 
-static known_t *place_of(const char *text, unsigned look) {
-    uint64_t spread = (uintptr_t)text * UINT64_C(0x9E3779B97F4A7C15);
+static known_t *place_of(const char *address, unsigned look) {
+    uint64_t spread = (uintptr_t)address * UINT64_C(0x9E3779B97F4A7C15);
     return &trace.known[((spread >> 48) + look) % KNOWN];
 }
 
@@ -121,20 +143,22 @@ static bool is_text_at(uint32_t at, const char *text) {
     return strcmp((const char *)trace.header + HEADER + at, text) == 0;
 }
 
-/* The address has no place yet, or is another text's now. */
-static HAFTI_IO_COLD uint32_t learn(const char *text) {
-    hafti_io_guard(&trace.lock);
+/* The address, which is the text's or what the text describes, has no place yet, or had another
+   text before. */
+static HAFTI_IO_COLD uint32_t learn(const char *address, const char *text) {
+    lock_trace();
     uint32_t at = 0;
     for (unsigned look = 0; look < LOOKS && at == 0; look++) {
-        known_t *known = place_of(text, look);
-        if (known->address != NULL && known->address != text)
+        known_t *known = place_of(address, look);
+        if (known->address != NULL && known->address != address)
             continue;
-        at = known->address == text && is_text_at(known->text, text) ? known->text : add_text(text);
+        bool is_same = known->address == address && is_text_at(known->text, text);
+        at = is_same ? known->text : add_text(text);
         __atomic_store_n(&known->text, at, __ATOMIC_RELAXED);
-        __atomic_store_n(&known->address, text, __ATOMIC_RELEASE);
+        __atomic_store_n(&known->address, address, __ATOMIC_RELEASE);
         break;
     }
-    hafti_io_unguard(&trace.lock);
+    unlock_trace();
     return at;
 }
 
@@ -153,7 +177,7 @@ static uint32_t offset_of(const char *text, bool is_new) {
             break;
         return at;
     }
-    return learn(text);
+    return learn(text, text);
 }
 
 /* ---- Rings ---- */
@@ -170,8 +194,10 @@ static ring_t *ring_at(const header_t *header, uint32_t index) {
     return (void *)((char *)header + header->rings_at + index * header->ring_size);
 }
 
+static haft_observer_t keep_effect;
+
 static HAFTI_IO_COLD void take_ring(void) {
-    hafti_io_guard(&trace.lock);
+    lock_trace();
     own.number = trace.number;
     own.ring = NULL;
     if (trace.rings < RINGS) {
@@ -181,52 +207,150 @@ static HAFTI_IO_COLD void take_ring(void) {
             __atomic_store_n(&ring->is_there, 1, __ATOMIC_RELEASE);
             own.ring = ring;
             own.last = trace.header->events - 1;
-            own.ticks = ticks();
+            own.ticks = own.ran = ticks();
+            own.longest = SHORT;
             trace.rings++;
         }
     }
-    hafti_io_unguard(&trace.lock);
+    unlock_trace();
+    if (trace.effects)
+        haft_observe(keep_effect);
 }
 
 static HAFTI_IO_COLD void note_time(void) {
-    hafti_io_guard(&trace.lock);
+    lock_trace();
     trace.header->ticks_last = ticks();
     trace.header->nanoseconds_last = (uint64_t)hafti_io_clock();
-    hafti_io_unguard(&trace.lock);
+    unlock_trace();
 }
 
-static void keep(enum hafti_io_event event, const void *task, const char *text, bool is_new,
-                 uint64_t other, unsigned code) {
-    enum { TICKS_BETWEEN_NOTES = 1 << 22 };
-    if (HAFTI_IO_UNLIKELY(own.number != __atomic_load_n(&trace.number, __ATOMIC_ACQUIRE)))
-        take_ring();
+/* A run and a poll come just after the thread's last event: to read the clock may take longer than
+   all else here. */
+static inline bool has_time_of_last(enum hafti_io_event event) {
+    return event == HAFTI_IO_EVENT_RUN || event == HAFTI_IO_EVENT_POLL;
+}
+
+/* In the thread's ring. */
+static inline void put(enum hafti_io_event event, const void *task, uint32_t text, uint64_t other,
+                       unsigned code) {
     ring_t *ring = own.ring;
-    if (HAFTI_IO_UNLIKELY(ring == NULL))
-        return;
-    /* A task that goes on does so just after the thread's last event: to read the clock may take
-       longer than all else here. */
-    uint64_t count = ring->count, now = event == HAFTI_IO_EVENT_RUN ? own.ticks : ticks();
+    uint64_t count = ring->count, now = has_time_of_last(event) ? own.ticks : ticks();
     own.ticks = now;
-    ring->events[count & own.last] = (event_t){.ticks = now,
-                                               .task = (uintptr_t)task,
-                                               .other = other,
-                                               .text = offset_of(text, is_new),
-                                               .kind = (uint8_t)event,
-                                               .code = (uint8_t)code};
+    if (event == HAFTI_IO_EVENT_RUN)
+        own.ran = now;
+    event_t *place = &ring->events[count & own.last];
+    place->ticks = now;
+    place->task = (uintptr_t)task;
+    place->other = other;
+    place->what = text | (uint64_t)event << 32 | (uint64_t)code << 40;
     __atomic_store_n(&ring->count, count + 1, __ATOMIC_RELEASE);
-    if (event == HAFTI_IO_EVENT_POLLED && now - trace.header->ticks_last > TICKS_BETWEEN_NOTES)
+}
+
+static inline bool has_ring(void) {
+    return own.number == __atomic_load_n(&trace.number, __ATOMIC_ACQUIRE) && own.ring != NULL;
+}
+
+static HAFTI_IO_COLD void keep(enum hafti_io_event event, const void *task, uint32_t text,
+                               uint64_t other, unsigned code) {
+    enum { TICKS_BETWEEN_NOTES = 1 << 22 };
+    if (own.number != __atomic_load_n(&trace.number, __ATOMIC_ACQUIRE))
+        take_ring();
+    if (own.ring == NULL)
+        return;
+    put(event, task, text, other, code);
+    if (event == HAFTI_IO_EVENT_POLLED &&
+        own.ticks - trace.header->ticks_last > TICKS_BETWEEN_NOTES)
         note_time();
 }
 
+static __attribute__((noinline)) void trace_generally(enum hafti_io_event event, const void *task,
+                                                      const char *text, bool is_new, uint64_t other,
+                                                      unsigned code) {
+    unsigned watched = hafti_io_watches();
+    if (watched & HAFTI_IO_TRACES)
+        keep(event, task, offset_of(text, is_new), other, code);
+    if (watched & HAFTI_IO_PROBES)
+        hafti_io_probe(event, task, text, other, code);
+    if ((watched & HAFTI_IO_COUNTS_WAKES) && event == HAFTI_IO_EVENT_WAKE && task != NULL)
+        hafti_io_count_wake(task);
+}
+
+/* Calls nothing where the file alone is to know, and has had the text in its first place. */
 __attribute__((noinline)) void hafti_io_trace(enum hafti_io_event event, const void *task,
                                               const char *text, bool is_new, uint64_t other,
                                               unsigned code) {
-    unsigned watched = hafti_io_watches();
-    if (watched & HAFTI_IO_TRACES)
-        keep(event, task, text, is_new, other, code);
-    if (HAFTI_IO_UNLIKELY(watched & HAFTI_IO_PROBES))
-        hafti_io_probe(event, task, text, other, code);
+    const unsigned any = HAFTI_IO_TRACES | HAFTI_IO_PROBES | HAFTI_IO_COUNTS_WAKES;
+    const known_t *known = place_of(text, 0);
+    bool is_short = (hafti_io_watches() & any) == HAFTI_IO_TRACES && has_ring() && !is_new &&
+                    event != HAFTI_IO_EVENT_POLLED &&
+                    (text == NULL || __atomic_load_n(&known->address, __ATOMIC_ACQUIRE) == text);
+    if (HAFTI_IO_UNLIKELY(!is_short)) {
+        trace_generally(event, task, text, is_new, other, code);
+        return;
+    }
+    uint32_t at = text != NULL ? __atomic_load_n(&known->text, __ATOMIC_RELAXED) : 0;
+    put(event, task, at, other, code);
 }
+
+/* ---- The longest holds ---- */
+
+bool hafti_io_trace_held_longest(void) {
+    if (own.ring == NULL || own.ticks - own.ran <= own.longest)
+        return false;
+    own.longest = own.ticks - own.ran;
+    return true;
+}
+
+/* "FILE+0xOFFSET SYMBOL", of the call that returns to `address`. */
+static uint32_t learn_frame(const char *address) {
+    char text[512];
+    Dl_info object = {.dli_fname = NULL};
+    if (dladdr(address - 1, &object) == 0 || object.dli_fname == NULL)
+        return 0;
+    snprintf(text, sizeof text, "%s+0x%tx %s", object.dli_fname,
+             address - 1 - (const char *)object.dli_fbase,
+             object.dli_sname != NULL ? object.dli_sname : "?");
+    return learn(address, text);
+}
+
+void hafti_io_trace_frames(const void *task, void *const *addresses, int count) {
+    for (int i = 0; i < count; i++)
+        keep(HAFTI_IO_EVENT_FRAME, task, learn_frame(addresses[i]), (uintptr_t)addresses[i],
+             (unsigned)i);
+}
+
+/* ---- Effects ---- */
+
+/* Runs and waits of tasks, and operations, have events of their own. */
+static bool is_known_otherwise(const hafti_io_worker_t *worker, const haft_observed_t *what) {
+    if (worker == NULL)
+        return false;
+    const hafti_io_crew_t *crew = worker->crew;
+    return what->kind == HAFT_OBSERVED_HANDLE ? what->handles == &crew->operations->handles
+                                              : haft_fiber_name(what->fiber) == crew->stacks.name;
+}
+
+static void keep_effect(const haft_observed_t *what) {
+    static const uint8_t events[] = {[HAFT_OBSERVED_RESUME] = HAFTI_IO_EVENT_RESUME,
+                                     [HAFT_OBSERVED_PERFORM] = HAFTI_IO_EVENT_PERFORM,
+                                     [HAFT_OBSERVED_HANDLE] = HAFTI_IO_EVENT_HANDLE,
+                                     [HAFT_OBSERVED_FINISH] = HAFTI_IO_EVENT_FINISH,
+                                     [HAFT_OBSERVED_DROP] = HAFTI_IO_EVENT_DROP};
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    if (!trace.effects || (hafti_io_watches() & HAFTI_IO_TRACES) == 0) {
+        haft_observe(NULL);
+        return;
+    }
+    if (own.locked || is_known_otherwise(worker, what)) /* `locked`: a signal handler performs */
+        return;
+    const hafti_io_runner_t *runner = worker != NULL ? worker->running : NULL;
+    const char *effect = what->effect != NULL ? what->effect->name : NULL;
+    keep(events[what->kind], runner != NULL ? runner->task : NULL,
+         offset_of(what->kind == HAFT_OBSERVED_RESUME ? what->name : effect, false),
+         (uintptr_t)what->fiber, 0);
+}
+
+/* ---- Operations ---- */
 
 void hafti_io_trace_operation(const void *task, const char *kind, int descriptor, size_t size) {
     uint64_t bytes = size < UINT32_MAX ? size : UINT32_MAX;
@@ -267,7 +391,7 @@ static uint64_t date(void) {
     return (uint64_t)now.tv_sec * HAFT_IO_SECOND + (uint64_t)now.tv_nsec;
 }
 
-static int begin(const char *path, size_t events) {
+static int begin(const char *path, size_t events, bool effects) {
     const size_t ring_size = sizeof(ring_t) + events * sizeof(event_t),
                  size = HEADER + TEXTS + RINGS * ring_size;
     int code;
@@ -294,6 +418,7 @@ static int begin(const char *path, size_t events) {
     trace.header = header;
     trace.texts_end = 1;
     trace.rings = 0;
+    trace.effects = effects;
     __atomic_store_n(&trace.number, trace.number + 1, __ATOMIC_RELEASE);
     __atomic_fetch_or(&hafti_io_watched, HAFTI_IO_TRACES, __ATOMIC_RELEASE);
     return 0;
@@ -310,12 +435,15 @@ int haft_io_trace_start_with(const haft_io_trace_options_t *options, const char 
                               "a thread cannot keep %zu events: write a power of two, from %d to "
                               "1073741824, or 0 for %d",
                               events, LEAST_EVENTS, EVENTS);
-    hafti_io_guard(&trace.lock);
-    int code = hafti_io_watches() & HAFTI_IO_TRACES ? -EALREADY : begin(path, events);
-    hafti_io_unguard(&trace.lock);
+    lock_trace();
+    bool effects = options != NULL && options->effects;
+    int code = hafti_io_watches() & HAFTI_IO_TRACES ? -EALREADY : begin(path, events, effects);
+    unlock_trace();
     hafti_io_worker_t *worker = hafti_io_worker();
     if (worker != NULL)
         hafti_io_set_plain(worker);
+    if (code == 0 && effects)
+        take_ring();
     return code;
 }
 
@@ -332,76 +460,9 @@ void hafti_io_forget_trace(void) {
     __atomic_fetch_and(&hafti_io_watched, ~HAFTI_IO_TRACES, __ATOMIC_RELAXED);
 }
 
-/* ---- As the environment asks ---- */
-
-static struct {
-    char *path; /* NULL: none is asked for */
-    int signal; /* at which one begins or ends; 0: it begins at once */
-    unsigned begun;
-} asked;
-
-static void start_asked(const char *path) {
-    int code = haft_io_trace_start(path);
-    if (code != 0 && code != -EALREADY)
-        dprintf(STDERR_FILENO, "haft-io: no trace is kept in HAFT_IO_TRACE=%s: %s\n", path,
-                haft_io_error_text(code));
-}
-
-static int signal_named(const char *name) {
-    static const struct {
-        const char *name;
-        int number;
-    } known[] = {{"USR1", SIGUSR1},
-                 {"USR2", SIGUSR2},
-                 {"HUP", SIGHUP},
-                 {"PROF", SIGPROF},
-                 {"WINCH", SIGWINCH}};
-    if (strncmp(name, "SIG", 3) == 0)
-        name += 3;
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(name, known[i].name) == 0)
-            return known[i].number;
-    int number = atoi(name);
-    bool faults = number == SIGSEGV || number == SIGBUS || number == SIGILL || number == SIGFPE;
-    return number > 0 && number <= SIGRTMAX && number != SIGKILL && number != SIGSTOP && !faults
-               ? number
-               : 0;
-}
-
-static void start_as_asked(void) {
-    const char *path = secure_getenv("HAFT_IO_TRACE"), *name = getenv("HAFT_IO_TRACE_SIGNAL");
-    if (path == NULL || *path == '\0')
-        return;
-    asked.path = strdup(path);
-    atexit(haft_io_trace_stop);
-    if (name == NULL || *name == '\0') {
-        start_asked(path);
-        return;
-    }
-    asked.signal = signal_named(name);
-    if (asked.signal == 0)
-        dprintf(STDERR_FILENO,
-                "haft-io: no trace can be begun by HAFT_IO_TRACE_SIGNAL=%s: name a signal that can "
-                "be caught, such as USR2.\n",
-                name);
-}
-
-int hafti_io_trace_as_asked(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, start_as_asked);
-    return asked.signal;
-}
-
-/* The second trace is in FILE.2, and so on: what was kept is not written over. */
-void hafti_io_trace_toggle(void) {
-    if (hafti_io_watches() & HAFTI_IO_TRACES) {
-        haft_io_trace_stop();
-        return;
-    }
-    char path[4096];
-    unsigned number = __atomic_add_fetch(&asked.begun, 1, __ATOMIC_RELAXED);
-    const char *first = asked.path != NULL ? asked.path : "";
-    int size = snprintf(path, sizeof path, number > 1 ? "%s.%u" : "%s", first, number);
-    if (asked.path != NULL && size > 0 && (size_t)size < sizeof path)
-        start_asked(path);
+void hafti_io_count_wakes(bool count) {
+    if (count)
+        __atomic_fetch_or(&hafti_io_watched, HAFTI_IO_COUNTS_WAKES, __ATOMIC_RELAXED);
+    else
+        __atomic_fetch_and(&hafti_io_watched, ~HAFTI_IO_COUNTS_WAKES, __ATOMIC_RELAXED);
 }

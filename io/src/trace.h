@@ -24,7 +24,14 @@ enum hafti_io_event {
     HAFTI_IO_EVENT_SPAN_BEGIN, /* text: its name */
     HAFTI_IO_EVENT_SPAN_END,   /* text: its name; other: its value */
     HAFTI_IO_EVENT_SPAN_ID,    /* of the innermost span; other: 8 bytes of an id; code: which */
-    HAFTI_IO_EVENT_OPERATED    /* text: its kind; other: the descriptor << 32 | result */
+    HAFTI_IO_EVENT_OPERATED,   /* text: its kind; other: the descriptor << 32 | result */
+    HAFTI_IO_EVENT_FRAME,      /* where the last hold has ended; code: 0: the innermost */
+    /* Events of computations; other: the fiber. */
+    HAFTI_IO_EVENT_RESUME,  /* text: the name of its handler, or its own */
+    HAFTI_IO_EVENT_PERFORM, /* text: the effect, to the fiber's resumer */
+    HAFTI_IO_EVENT_HANDLE,  /* text: the effect, in place; other: 0 */
+    HAFTI_IO_EVENT_FINISH,  /* text: the effect that was thrown, or none */
+    HAFTI_IO_EVENT_DROP     /* text: the effect whose reply it awaits */
 };
 /* The codes of HAFTI_IO_EVENT_SPAN_ID. */
 enum { HAFTI_IO_TRACE_HIGH, HAFTI_IO_TRACE_LOW, HAFTI_IO_SPAN, HAFTI_IO_SPAN_PARENT };
@@ -36,19 +43,20 @@ enum hafti_io_watch {
     HAFTI_IO_TRACES = 1 << 16,
     HAFTI_IO_LOOKS_FOR_INITIALISERS = 1 << 17, /* see initialisers.c */
     HAFTI_IO_KEEPS_SPANS = 1 << 18,            /* see spans.c */
-    HAFTI_IO_TAPES = 1 << 19                   /* runs are recorded or replayed (tape/) */
+    HAFTI_IO_TAPES = 1 << 19,                  /* runs are recorded or replayed (tape/) */
+    HAFTI_IO_COUNTS_WAKES = 1 << 20            /* see wakes.c */
 };
 extern __attribute__((visibility("hidden"))) unsigned hafti_io_watched;
 static inline unsigned hafti_io_watches(void) {
     return __atomic_load_n(&hafti_io_watched, __ATOMIC_RELAXED);
 }
 static inline bool hafti_io_is_traced(void) {
-    return HAFTI_IO_UNLIKELY(hafti_io_watches() & (HAFTI_IO_TRACES | HAFTI_IO_PROBES));
+    const unsigned any = HAFTI_IO_TRACES | HAFTI_IO_PROBES | HAFTI_IO_COUNTS_WAKES;
+    return HAFTI_IO_UNLIKELY(hafti_io_watches() & any);
 }
 /* Whether the order of tasks is kept: all of them go by the loop. */
 static inline bool hafti_io_is_told(void) {
-    const unsigned any = HAFTI_IO_TRACES | HAFTI_IO_PROBES | HAFTI_IO_TAPES;
-    return HAFTI_IO_UNLIKELY(hafti_io_watches() & any);
+    return hafti_io_is_traced() || HAFTI_IO_UNLIKELY(hafti_io_watches() & HAFTI_IO_TAPES);
 }
 /* Keeps an event of the calling thread, and tells the probes. `text` may be NULL; if it `is_new`,
    the same address may have been another text's before. */
@@ -59,6 +67,14 @@ HAFTI_IO_COLD void hafti_io_trace_operation(const void *task, const char *kind, 
                                             size_t size);
 HAFTI_IO_COLD void hafti_io_trace_result(const void *task, const char *kind, int descriptor,
                                          ssize_t result);
+/* Whether the thread's last event has ended the longest hold of a task so far. True means that
+   its frames follow, the innermost first. */
+bool hafti_io_trace_held_longest(void);
+HAFTI_IO_COLD void hafti_io_trace_frames(const void *task, void *const *addresses, int count);
+/* wakes.c: how often the tasks of a name were woken, so far, while that is counted (trace.c). */
+void hafti_io_count_wakes(bool count);
+HAFTI_IO_COLD void hafti_io_count_wake(const haft_io_task_t *task);
+uint64_t hafti_io_wakes_of(const char *name);
 /* If the environment asks for it; when a run begins. Returns the signal at which a trace is to
    begin or to end, or 0. */
 int hafti_io_trace_as_asked(void);

@@ -6,7 +6,7 @@
 #include "state.h"
 #include "parking.h"
 #include "queue.h"
-#include "simulated_calls.h"
+#include "calls.h"
 
 #include <haft/shown.h>
 #include <haft/turns.h>
@@ -22,6 +22,39 @@ struct hafti_io_descriptor; /* descriptors.h */
 
 enum { HAFTI_IO_TASKS_BETWEEN_POLLS = 64 }; /* at most, so that neither I/O nor timers starve */
 
+/*
+ * The kinds of operations on a descriptor: what people call each, and the events of poll(2) after
+ * which it is tried again (of POLL its own).
+ *
+ *   `buffer` is       | of
+ *   where to tell which memory it is | READ_LENT
+ *   an array of `size` parts         | READ_PARTS, WRITE_PARTS
+ *   a struct msghdr                  | RECEIVE_MESSAGE, SEND_MESSAGE
+ *   a bool, whether it has begun     | CONNECT
+ *   the bytes                        | the others that transfer some, up to SEND
+ */
+#define HAFTI_IO_KINDS(one)                                                                        \
+    one(READ, "read", POLLIN) one(WRITE, "write", POLLOUT) one(RECEIVE, "receive", POLLIN)         \
+        one(READ_LENT, "read", POLLIN) one(READ_PARTS, "read", POLLIN)                             \
+            one(WRITE_PARTS, "write", POLLOUT) one(RECEIVE_MESSAGE, "receive", POLLIN)             \
+                one(SEND_MESSAGE, "send", POLLOUT) one(SEND, "send", POLLOUT)                      \
+                    one(ACCEPT, "accept", POLLIN) one(CONNECT, "connect", POLLOUT)                 \
+                        one(POLL, "poll", 0)
+
+#define HAFTI_IO_KIND_ITSELF(kind, name, events) HAFTI_IO_##kind,
+enum hafti_io_kind { HAFTI_IO_KINDS(HAFTI_IO_KIND_ITSELF) };
+
+struct hafti_io_operation {
+    enum hafti_io_kind kind;
+    int descriptor;
+    int flags; /* POLL: events */
+    void *buffer;
+    size_t size;
+    struct sockaddr *address;
+    socklen_t *address_size;
+};
+const char *hafti_io_kind_name(enum hafti_io_kind kind);
+
 /* A send that is made later, and the cell of the task that waits for the answer. */
 typedef struct {
     hafti_io_cell_t *cell;
@@ -33,6 +66,9 @@ typedef struct {
 } hafti_io_sending_t;
 enum { HAFTI_IO_LATER = -4097 }; /* no error number is that large */
 
+/* `buffer` is as of the operation of that kind. */
+typedef ssize_t hafti_io_transfer_t(hafti_io_runner_t *runner, enum hafti_io_kind kind,
+                                    int descriptor, const void *buffer, size_t size);
 /* One set of operations that wait: epoll, io_uring, simulated. */
 typedef struct hafti_io_backend {
     const char *name;
@@ -40,14 +76,12 @@ typedef struct hafti_io_backend {
     void (*stop)(hafti_io_worker_t *worker);
     /* Called on the stack of a task, which waits in it. */
     ssize_t (*operate)(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
-    /* The same for the most frequent operations in a run that is alone: fewer frames on the stack
-       of a waiting task, and so fewer mispredicted returns when it goes on. NULL: use `operate`.
-       On io_uring they save 0.3 us of a message of 8 us, on epoll a third of the instructions
-       (bench/io, echo). */
-    ssize_t (*read_lent)(hafti_io_runner_t *runner, int descriptor, const void **bytes);
-    ssize_t (*write)(hafti_io_runner_t *runner, int descriptor, const void *buffer, size_t size);
-    /* Also a receive without flags. -EAGAIN: by `operate`. */
-    ssize_t (*read)(hafti_io_runner_t *runner, int descriptor, void *buffer, size_t size);
+    /* The same for the most frequent operations in a run that is alone: READ, RECEIVE without flags
+       and address, READ_LENT and WRITE. Fewer frames lie on the stack of a waiting task, and so
+       fewer returns are mispredicted when it goes on: on io_uring this saves 0.3 us of a message of
+       8 us, on epoll a third of the instructions (bench/io, echo). A back end that has no shorter
+       way has hafti_io_transfer_generally, which calls `operate`. */
+    hafti_io_transfer_t *transfer;
     /* From now on what can be read there wakes the waiters, also what has come already and no task
        has seen; the caller becomes one before the next poll. False: it does not, or there is
        something to read. NULL: it never does. */
@@ -110,7 +144,7 @@ typedef struct hafti_io_simulated {
     unsigned faults_one_in;
     unsigned switches_one_in;
     const hafti_io_backend_t *backend;
-    const struct hafti_io_system *system; /* system.h */
+    const haft_io_calls_t *calls;
 } hafti_io_simulated_t;
 static inline struct timespec hafti_io_simulated_date(const hafti_io_simulated_t *simulated) {
     int64_t passed = simulated->now - HAFTI_IO_BEGINNING;
@@ -155,7 +189,7 @@ struct hafti_io_worker {
     haft_turn_t turn; /* of the loop */
     hafti_io_runner_t
         *running;        /* NULL: between tasks; read by the watchdog, also in a signal handler */
-    int *error;          /* the thread's errno */
+    int *error;          /* errno: of the thread, or of the storage on which the code stands */
     size_t waiting;      /* tasks that wait for the back end */
     unsigned rounds;     /* of the loop: polls, done or not; any thread reads */
     unsigned lent_count; /* of `lent` */
@@ -172,9 +206,12 @@ struct hafti_io_worker {
     unsigned unlooked;    /* number resumed before the first look; in a simulation 0 */
     bool offered;         /* there may be new tasks in `queue` or the overflow */
     bool by_loop;         /* a task that yields does not hand over as ever: `forked`, or `owns` */
-    hafti_io_timers_t timers;                  /* the first words of which belong to the line */
-    hafti_io_simulated_t *simulated;           /* NULL: a real run */
-    struct hafti_io_tape *tape;                /* of a run that is recorded or replayed; or NULL */
+    hafti_io_timers_t timers;        /* the first words of which belong to the line */
+    hafti_io_simulated_t *simulated; /* NULL: a real run */
+    struct hafti_io_tape *tape;      /* of a run that is recorded or replayed; or NULL */
+    /* The calls on descriptors of the system, and on those of a simulation; and by which it makes
+       sockets and names files. Chosen when the run begins. */
+    const haft_io_calls_t *calls, *simulated_calls, *network_calls, *file_calls;
     haft_io_counters_t counters;               /* any thread reads */
     hafti_io_lent_t *lent[HAFTI_IO_MOST_KEPT]; /* that its next reads may have */
     unsigned put_off;  /* closes that are left to users of the descriptor; in a run that is alone */
@@ -310,6 +347,22 @@ static inline hafti_io_simulated_t *hafti_io_simulated(void) {
     const hafti_io_worker_t *worker = hafti_io_worker();
     return worker != NULL ? worker->simulated : NULL;
 }
+/* The calls by which the caller acts on the descriptor, makes sockets, and names files. */
+static inline const haft_io_calls_t *hafti_io_calls_of(int descriptor) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    if (worker == NULL)
+        return &hafti_io_machine;
+    return HAFTI_IO_UNLIKELY(descriptor >= HAFTI_IO_FIRST_SIMULATED) ? worker->simulated_calls
+                                                                     : worker->calls;
+}
+static inline const haft_io_calls_t *hafti_io_network_calls(void) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    return worker != NULL ? worker->network_calls : &hafti_io_machine;
+}
+static inline const haft_io_calls_t *hafti_io_file_calls(void) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    return worker != NULL ? worker->file_calls : &hafti_io_machine;
+}
 /* Whether the caller is in a simulation, and the descriptor is of what exists there only. */
 static inline bool hafti_io_is_simulated(int descriptor) {
     return descriptor >= HAFTI_IO_FIRST_SIMULATED && hafti_io_simulated() != NULL;
@@ -345,39 +398,6 @@ static inline void hafti_io_enqueue(hafti_io_worker_t *worker, haft_io_task_t *t
 
 /* Waits until no thread walks stacks. */
 HAFTI_IO_COLD void hafti_io_await_look(hafti_io_crew_t *crew);
-
-/*
- * The kinds of operations on a descriptor: what people call each, and the events of poll(2) after
- * which it is tried again (of POLL its own).
- *
- *   `buffer` is       | of
- *   where to tell which memory it is | READ_LENT
- *   an array of `size` parts         | READ_PARTS, WRITE_PARTS
- *   a struct msghdr                  | RECEIVE_MESSAGE, SEND_MESSAGE
- *   a bool, whether it has begun     | CONNECT
- *   the bytes                        | the others that transfer some, up to SEND
- */
-#define HAFTI_IO_KINDS(one)                                                                        \
-    one(READ, "read", POLLIN) one(WRITE, "write", POLLOUT) one(RECEIVE, "receive", POLLIN)         \
-        one(READ_LENT, "read", POLLIN) one(READ_PARTS, "read", POLLIN)                             \
-            one(WRITE_PARTS, "write", POLLOUT) one(RECEIVE_MESSAGE, "receive", POLLIN)             \
-                one(SEND_MESSAGE, "send", POLLOUT) one(SEND, "send", POLLOUT)                      \
-                    one(ACCEPT, "accept", POLLIN) one(CONNECT, "connect", POLLOUT)                 \
-                        one(POLL, "poll", 0)
-
-#define HAFTI_IO_KIND_ITSELF(kind, name, events) HAFTI_IO_##kind,
-enum hafti_io_kind { HAFTI_IO_KINDS(HAFTI_IO_KIND_ITSELF) };
-
-struct hafti_io_operation {
-    enum hafti_io_kind kind;
-    int descriptor;
-    int flags; /* POLL: events */
-    void *buffer;
-    size_t size;
-    struct sockaddr *address;
-    socklen_t *address_size;
-};
-const char *hafti_io_kind_name(enum hafti_io_kind kind);
 
 /* A number below `bound`, which is not 0. */
 uint64_t hafti_io_random(hafti_io_simulated_t *simulated, uint64_t bound);

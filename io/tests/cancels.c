@@ -167,7 +167,7 @@ int __wrap_haft_io_unwind_cancelled(void) {
     is_cut_short();
     return __real_haft_io_unwind_cancelled();
 }
-/* Also of who waits for the tasks of a scope, which scope.c sees to by itself. */
+/* Waits for the tasks of a scope are cancelled, too; scope.c does that by itself. */
 __attribute__((noreturn)) void __real_haft_throw(haft_effect_t *effect, const void *payload,
                                                  size_t size);
 __attribute__((noreturn)) void __wrap_haft_throw(haft_effect_t *effect, const void *payload,

@@ -106,6 +106,20 @@ static inline void check_everywhere(void (*function)(const haft_io_run_options_t
     }
 }
 
+/* The same, and once more with thread-locals of the tasks' own, where these can be had. */
+static void (*check_with_both)(const haft_io_run_options_t *options);
+static inline void check_both(const haft_io_run_options_t *options) {
+    haft_io_run_options_t own = *options;
+    own.own_thread_locals = true;
+    check_with_both(options);
+    if (haft_io_own_thread_locals_refused() == NULL)
+        check_with_both(&own);
+}
+static inline void check_everywhere_twice(void (*function)(const haft_io_run_options_t *options)) {
+    check_with_both = function;
+    check_everywhere(check_both);
+}
+
 /* A simulation by the seed, which decides whether counts are short, too, where they need not be. */
 static inline int check_simulate(void *(*body)(void *), uint64_t seed,
                                  haft_io_simulation_options_t how) {

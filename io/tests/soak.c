@@ -152,7 +152,7 @@ static void *play_rounds(void *argument) {
         last = look();
         if (i == 0)
             first = last;
-        /* The other thread may be about to accept who has been given up, or to close. */
+        /* The other thread may be about to accept a connection that was given up, or to close. */
         for (int tries = 0; tries < 1000 && last.descriptors > first.descriptors; tries++) {
             haft_io_sleep(HAFT_IO_MILLISECOND);
             last = look();

@@ -505,7 +505,7 @@ static void a_simulation_replaces_a_number_that_others_wait_on(void) {
     close_ends();
 }
 
-/* In a child of fork nobody waits, and nothing happens to who waits in its parent. */
+/* In a child of fork no task waits, and the tasks that wait in its parent go on waiting. */
 BODY(replace_in_child) {
     if (!check_follows_children())
         return NULL;

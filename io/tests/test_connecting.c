@@ -152,8 +152,8 @@ static void the_first_ones_error_is_returned_if_all_fail(void) {
     CHECK_EQUAL(check_descriptors(), before);
 }
 
-/* Accepts all that has filled its queue. The kernel asks again, within a second, for who waits to
-   connect. */
+/* Accepts all connections that have filled its queue. The kernel repeats a connect that waits
+   within a second. */
 BODY(answer_at_last) {
     haft_io_sleep(400 * HAFT_IO_MILLISECOND);
     for (;;) {

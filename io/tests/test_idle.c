@@ -34,7 +34,7 @@ static int ends[2];
 static haft_io_event_t seen;
 static long waits, waits_later;
 
-/* Looks until nothing has happened between two looks: who is woken regularly never comes to
+/* Looks until nothing has happened between two looks. A task that is woken regularly never sees
    that. */
 static void *observe(void *unused) {
     for (int look = 0; look < 30; look++) {

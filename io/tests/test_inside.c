@@ -442,16 +442,29 @@ static void *hold_twice(void *unused) {
     hold_the_thread(NULL);
     return unused;
 }
+static const char *last_line_of(const char *lines) {
+    const char *last = lines;
+    for (const char *end = strchr(lines, '\n'); end != NULL && end[1] != '\0';
+         end = strchr(last, '\n'))
+        last = end + 1;
+    return last;
+}
+static void *spawn_holder(void *unused) {
+    haft_io_spawn(hold_the_thread, unused);
+    return unused;
+}
 static void a_watchdog_names_who_holds_a_thread(void) {
     for (int threads = 1; threads <= most_threads(); threads++) {
         int copy = dup(STDERR_FILENO);
         collect_standard_error();
         haft_io_run_options_t options = {.threads = threads, .watchdog = 10 * HAFT_IO_MILLISECOND};
-        int code = haft_io_run_with(&options, threads == 2 ? hold_twice : hold_the_thread, NULL);
+        int code = haft_io_run_with(&options, threads == 2 ? hold_twice : spawn_holder, NULL);
         show_what_is_written(copy);
         CHECK_EQUAL(code, 0);
         CHECK_CONTAINS(text, "haft-io: a task has held its thread for more than ");
         CHECK_CONTAINS(text, "0 ms: 'the miner'\n");
+        if (threads == 1) /* the frames of the library, which has called the task, are left out */
+            CHECK_CONTAINS(last_line_of(text), "hold_the_thread");
     }
 }
 /* Then it computes for long enough to be looked at. */

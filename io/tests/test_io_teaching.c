@@ -152,6 +152,34 @@ static void the_words_name_the_task_and_the_seed(void) {
     CHECK_EQUAL(haft_io_simulate_with(&options, spawn_who_errs, function), 0);
 }
 
+static void count_call(void *calls) {
+    ++*(int *)calls;
+}
+static void *call_what_may_open_files(void *unused) {
+    int calls = 0, left = 0;
+    REFUSES(haft_io_call_blocking(count_call, &calls), ENOTSUP,
+            "haft_io_call_blocking: the simulation has files of its own (.files), but what is "
+            "called would open the machine's: link libhaft-posix, or leave .files out");
+    REFUSES(haft_io_call_or_leave(count_call, &left, count_call), ENOTSUP,
+            "haft_io_call_or_leave: the simulation has files of its own (.files), but what is "
+            "called would open the machine's: link libhaft-posix, or leave .files out");
+    CHECK_EQUAL(calls, 0);
+    CHECK_EQUAL(left, 1); /* which gave its argument back */
+    return unused;
+}
+static void *call_what_may_open_none(void *unused) {
+    int calls = 0;
+    CHECK_EQUAL(haft_io_call_blocking(count_call, &calls), 0);
+    CHECK_EQUAL(calls, 1);
+    return unused;
+}
+
+static void blocking_work_beside_files_of_a_simulation_is_refused(void) {
+    const haft_io_simulation_options_t own = {.seed = 7, .files = true}, none = {.seed = 7};
+    CHECK_EQUAL(haft_io_simulate_with(&own, call_what_may_open_files, NULL), 0);
+    CHECK_EQUAL(haft_io_simulate_with(&none, call_what_may_open_none, NULL), 0);
+}
+
 /* On the stacks of 8 KiB, too. */
 static void a_small_stack_has_room_for_the_words(void) {
     const haft_io_run_options_t options = {.threads = 1, .dense = true};
@@ -251,6 +279,7 @@ int main(void) {
     RUN(what_needs_a_run_of_one_thread_is_refused);
     RUN(a_second_reader_of_a_stream_is_refused);
     RUN(the_words_name_the_task_and_the_seed);
+    RUN(blocking_work_beside_files_of_a_simulation_is_refused);
     RUN(a_small_stack_has_room_for_the_words);
     RUN(without_an_error_handler_each_text_is_printed_once);
     RUN(a_binding_takes_the_words_of_its_own_thread_once);

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* Tasks with thread-locals of their own, a hundred of them on one thread: each finds what it has
    left in them after its waits, and nothing of another's. */
+#define _GNU_SOURCE
 #include "check_io.h"
 
 #include <limits.h>
 #include <locale.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -237,6 +240,49 @@ static void a_recursive_mutex_is_held_by_one_task(void) {
     CHECK_EQUAL(inside, 0);
 }
 
+BODY(is_on_it) {
+    cpu_set_t allowed;
+    CHECK_EQUAL(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    CHECK_EQUAL(CPU_COUNT(&allowed), 1);
+    CHECK(CPU_ISSET(sched_getcpu(), &allowed));
+    return NULL;
+}
+static void a_task_knows_on_which_processor_it_is(void) {
+    cpu_set_t allowed, last;
+    int number = CPU_SETSIZE - 1;
+    CHECK_EQUAL(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    while (!CPU_ISSET(number, &allowed))
+        number--;
+    CPU_ZERO(&last);
+    CPU_SET(number, &last);
+    CHECK_EQUAL(sched_setaffinity(0, sizeof last, &last), 0);
+    CHECK_EQUAL(run_own(1, is_on_it, NULL), 0);
+    CHECK_EQUAL(sched_setaffinity(0, sizeof allowed, &allowed), 0);
+}
+
+static pthread_mutex_t robust;
+BODY(ends_with_it) {
+    CHECK_EQUAL(pthread_mutex_lock(&robust), 0);
+    haft_io_yield();
+    return NULL;
+}
+BODY(inherit) {
+    for (int i = 0; i < 3; i++) {
+        CHECK_EQUAL(haft_io_join(haft_io_async(ends_with_it, NULL), NULL), 0);
+        CHECK_EQUAL(pthread_mutex_lock(&robust), EOWNERDEAD);
+        CHECK_EQUAL(pthread_mutex_consistent(&robust), 0);
+        CHECK_EQUAL(pthread_mutex_unlock(&robust), 0);
+    }
+    return NULL;
+}
+static void a_robust_mutex_tells_that_its_task_has_ended(void) {
+    pthread_mutexattr_t attributes;
+    pthread_mutexattr_init(&attributes);
+    pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    pthread_mutex_init(&robust, &attributes);
+    CHECK_EQUAL(run_own(-1, inherit, NULL), 0);
+}
+
 static void *threads_function(void *argument) {
     CHECK_EQUAL(variable, 5);
     variable = 1;
@@ -287,6 +333,35 @@ static void memory_of_one_task_is_freed_by_another(void) {
         memories[i] = NULL;
     }
     CHECK(freed_elsewhere > 0);
+}
+
+/* ---- Operations, whose errors the system leaves in the task's errno ---- */
+
+static void *writes_later(void *argument) {
+    haft_io_sleep(HAFT_IO_MICROSECOND);
+    CHECK_EQUAL(haft_io_write((int)(intptr_t)argument, "byte", 4), 4);
+    return NULL;
+}
+static void *reads_what_comes_later(void *argument) {
+    int ends[2];
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    for (int turn = 0; turn < TURNS; turn++) {
+        char bytes[8];
+        haft_io_spawn(writes_later, (void *)(intptr_t)ends[1]);
+        errno = ERANGE;
+        CHECK_EQUAL(haft_io_read(ends[0], bytes, sizeof bytes), 4);
+        CHECK_EQUAL(errno, ERANGE);
+    }
+    CHECK_EQUAL(haft_io_close(ends[0]), 0);
+    errno = ERANGE;
+    CHECK_EQUAL(haft_io_write(ends[1], "byte", 4), -EPIPE);
+    CHECK_EQUAL(errno, ERANGE);
+    CHECK_EQUAL(haft_io_close(ends[1]), 0);
+    return argument;
+}
+static void a_read_that_finds_nothing_waits(void) {
+    errno = 0;
+    run_each(reads_what_comes_later);
 }
 
 /* ---- Tasks with and without ---- */
@@ -404,8 +479,11 @@ int main(void) {
     RUN(pthread_self_differs);
     RUN(the_locale_is_the_tasks);
     RUN(a_recursive_mutex_is_held_by_one_task);
+    RUN(a_task_knows_on_which_processor_it_is);
+    RUN(a_robust_mutex_tells_that_its_task_has_ended);
     RUN(a_task_makes_threads_and_children);
     RUN(memory_of_one_task_is_freed_by_another);
+    RUN(a_read_that_finds_nothing_waits);
     RUN(tasks_with_their_own_and_without_take_turns);
     RUN(a_task_with_its_own_may_have_a_stack_size);
     RUN(a_task_that_moves_keeps_its_variables);

@@ -415,8 +415,8 @@ static void check_refused(const char *head, size_t size, const char *why) {
 static void records_of_other_versions_and_architectures_are_refused(void) {
     check_refused("some text", 9, "it is no record of a run");
     check_refused("HAFTTAPE9\0x86_64\0id\0program\0", 29, "it has version 9 of the format");
-    check_refused("HAFTTAPE1\0vax\0id\0program\0", 25, "it was recorded on vax");
-    check_refused("HAFTTAPE1\0", 10, "it ends before the first run begins");
+    check_refused("HAFTTAPE2\0vax\0id\0program\0", 25, "it was recorded on vax");
+    check_refused("HAFTTAPE2\0", 10, "it ends before the first run begins");
     check_refused("", 0, "it is empty");
 }
 static void several_threads_are_refused(void) {

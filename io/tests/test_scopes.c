@@ -699,7 +699,7 @@ static void *was_not_told(void *argument) {
     CHECK_EQUAL(((const told_t *)argument)->cancels, 0);
     return NULL;
 }
-/* Without a wait the scope inside ends well; who has cancelled is not this scope's own. */
+/* Without a wait the scope inside ends well: the cancel did not come from a task of its own. */
 static void *is_told_of_outer(void *argument) {
     told_t *told = argument, inner, later;
     haft_io_scope_t *outer = haft_io_this_scope();

@@ -140,7 +140,7 @@ BODY(send_all_to_one_in_rounds) {
     return NULL;
 }
 
-/* ---- After another, whose message has come, and who has not gone on ---- */
+/* ---- After another sender, whose message has arrived, and which has not gone on ---- */
 
 enum { FIRST, SECOND, LOAD = 4 << 20 };
 static char load[LOAD];
@@ -172,7 +172,7 @@ BODY(send_a_load_after_others) {
     return NULL;
 }
 
-/* ---- To who has gone ---- */
+/* ---- To a receiver that has gone ---- */
 
 static void *send_to_nobody(void *pair) {
     int i = (int)(intptr_t)pair;

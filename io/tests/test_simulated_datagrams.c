@@ -202,7 +202,7 @@ BODY(connect_sockets) {
     CHECK(haft_io_port(client) > 0);
     CHECK_EQUAL(haft_io_write(client, "a", 1), 1);
     CHECK_EQUAL(haft_io_read(server, &byte, 1), 1);
-    CHECK_EQUAL(send_text(stranger, client, "s"), 1); /* which does not come to who is connected */
+    CHECK_EQUAL(send_text(stranger, client, "s"), 1); /* lost: the socket is connected to another */
     CHECK_EQUAL(send_text(server, client, "b"), 1);
     CHECK_EQUAL(haft_io_read(client, &byte, 1), 1);
     CHECK_EQUAL(byte, 'b');

@@ -742,7 +742,7 @@ BODY(close_under_many) {
             CHECK_EQUAL(haft_io_spawn(accept_until_closed, NULL), 0);
         while (atomic_load(&waiting) < counts[i])
             haft_io_sleep(HAFT_IO_MILLISECOND / 10);
-        haft_io_sleep(HAFT_IO_MILLISECOND); /* most wait; who does not yet is refused, too */
+        haft_io_sleep(HAFT_IO_MILLISECOND); /* most wait; the others are refused, too */
         CHECK_EQUAL(haft_io_close(ends[0]), 0);
         while (atomic_load(&refused) < counts[i])
             haft_io_sleep(HAFT_IO_MILLISECOND / 10);

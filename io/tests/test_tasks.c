@@ -904,6 +904,16 @@ static void a_child_of_fork_leaves_the_run_that_has_done_blocking_work(void) {
     if (getpid() != parent)
         _exit(check_failures);
 }
+/* The thread of the watchdog is not there, either. */
+static void a_child_of_fork_leaves_the_run_that_has_a_watchdog(void) {
+    if (RUNNING_ON_VALGRIND || !check_follows_children())
+        return;
+    pid_t parent = getpid();
+    haft_io_run_options_t options = {.watchdog = HAFT_IO_SECOND};
+    CHECK_EQUAL(haft_io_run_with(&options, leave_in_child, NULL), 0);
+    if (getpid() != parent)
+        _exit(check_failures);
+}
 
 static void run_wait_in_child(void) {
     haft_io_run(wait_in_child, NULL);
@@ -1265,6 +1275,7 @@ int main(void) {
     RUN(mistakes_are_named);
     RUN(a_child_of_fork_does_nothing_to_waits_of_its_parent);
     RUN(a_child_of_fork_leaves_the_run_that_has_done_blocking_work);
+    RUN(a_child_of_fork_leaves_the_run_that_has_a_watchdog);
     RUN(who_waits_in_a_child_of_fork_and_leaves_leaves_nothing);
     RUN(tasks_start_in_the_order_of_spawning_and_the_run_waits_for_them);
     RUN(a_join_gives_the_result_whether_the_task_has_ended_or_not);

@@ -390,7 +390,7 @@ void haft_ocaml_darken_placed(void) {
     }
 }
 
-/* Those with young continuations are the first of the list. */
+/* The fibers with young continuations are the first of the list. */
 void haft_ocaml_scan_placed(scanning_action action, bool all) {
     for (const gap_t *gap = haft_ocaml_placed; gap != NULL; gap = gap->before) {
         ocaml_fiber_t *fiber = fiber_of_gap(gap);

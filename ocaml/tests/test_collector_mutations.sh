@@ -22,7 +22,7 @@ compile() { # shellcheck disable=SC2086
   "$CC" $flags -c "$1" -o "${1%.*}.o"
 }
 sources_in_c="fiber.c foreign.c frames.c nests.c roots.c shelves.c stacks.c"
-# What a changed file is in.
+# The folder of the changed files.
 compile_with() {
   case $1 in
     *.h) for file in $sources_in_c; do compile "$file"; done ;;

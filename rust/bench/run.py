@@ -27,7 +27,7 @@ ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT / "bench"))
 import measuring  # noqa: E402
 
-# What is measured; the peers of which the best is compared with; what the ratio to that should be at most.
+# The rows that are measured; the peers of which the best is compared with; what the ratio to that should be at most.
 EFFECTS = {
     "switch": ("suspend and resume, a value each way", ["corosensei"], 1.0),
     "create": ("create, run to its end, drop", ["corosensei"], 1.0),
@@ -41,6 +41,7 @@ WORKS = {
     "skynet": ("skynet: a task of a million", 1_000_000),
 }
 MOST_WORK = 0.5
+MOST_OWN = {"yield": 1.2}  # with thread-locals of a task's own, of the time without
 CONNECTIONS = [64, 1000]
 BACKENDS = ["epoll", "io_uring"]
 MOST_ECHO = {"haft::net": 1.0, "std::net": 1.15}  # of Tokio's, on either back end
@@ -93,6 +94,16 @@ def measure_work(work, found, repeats, divisor):
             for threads in measuring.THREADS}
 
 
+def measure_own(path, repeats, divisor):
+    """The same on one thread, also where each task has thread-locals of its own."""
+    def run(work, *words):
+        count = WORKS[work][1] // divisor
+        usage = measuring.used_by([path, work, 1, count, *words], 1)
+        return None if usage is None else measuring.milliseconds_of(usage) * 1e6 / count
+    return {work: measuring.series({"shared": lambda work=work: run(work), "own": lambda work=work: run(work, "own")}, repeats)
+            for work in WORKS}
+
+
 def measure_echo(echo, found, repeats, seconds):
     """The server's microseconds a message, and messages a second."""
     kinds = {"Tokio": ("Tokio", {})}
@@ -134,7 +145,7 @@ def ratio(figures, own, others):
 
 
 def judged(measure, limit):
-    return ["-" if measure is None else f"{measure:.2f}", str(limit), measuring.verdict(measure, limit)]
+    return ["-" if measure is None else f"{measure:.2f}", "-" if limit is None else str(limit), measuring.verdict(measure, limit)]
 
 
 def effects_table(results):
@@ -154,6 +165,16 @@ def work_table(results):
             rows.append([f"{what}, {words}", *(measuring.figure(figures.get(name)) for name in names),
                          *judged(ratio(figures, "Haft", names[1:]), MOST_WORK)])
     return measuring.table(["an operation, ns", *names, "Haft / best peer", "at most", "met"], rows)
+
+
+def own_table(results):
+    rows = []
+    for work, (what, _) in WORKS.items():
+        figures = results.get("own", {}).get(work, {})
+        measure = ratio(figures, "own", ["shared"]) if figures else None
+        rows.append([what, measuring.figure(figures.get("shared")), measuring.figure(figures.get("own")),
+                     *judged(measure, MOST_OWN.get(work))])
+    return measuring.table(["an operation, ns", "of the thread", "of the task's own", "own / the thread's", "at most", "met"], rows)
 
 
 def echo_table(results):
@@ -183,6 +204,11 @@ Processor time. Each run is itself a series of {ROUNDS} rounds in which the loop
 Processor time of the whole program, on all its threads. Tokio's current-thread runtime and smol's local executor on one thread; Tokio's multi-thread runtime and one executor of smol's for all on two; may's workers. may's channel has no bound. A peer without a figure has failed: may's million coroutines need more mappings of memory than Linux gives a process.
 
 {work_table(results)}
+## Thread-locals of a task's own
+
+The same on one thread, by runs that take turns with and without `Options::own_thread_locals`. Most of the difference of a yield is the processor's for writing the thread pointer (docs/io.md).
+
+{own_table(results)}
 ## TCP echo
 
 Messages of 64 bytes; the server's processor time a message, from when each connection has exchanged one; server and load have a processor each. `haft::net` reads into memory that is lent; the others have a buffer of 1 KiB for each connection.
@@ -208,7 +234,7 @@ def pages(results):
 
 
 def main():
-    arguments = measuring.arguments_of(__doc__, ["effects", *WORKS, "echo"])
+    arguments = measuring.arguments_of(__doc__, ["effects", *WORKS, "own", "echo"])
     kept = HERE / "results.json"
     results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {"work": {}}
     if arguments.check:
@@ -217,10 +243,12 @@ def main():
         quick = arguments.quick
         repeats = 1 if quick else arguments.repeats
         effects, found = programs(arguments.build / "rust")
-        for name in arguments.only or ["effects", *WORKS, "echo"]:
+        for name in arguments.only or ["effects", *WORKS, "own", "echo"]:
             print(f"  {name}", file=sys.stderr)
             if name == "effects":
                 results[name] = measure_effects(effects, repeats, 1 if quick else ROUNDS)
+            elif name == "own":
+                results[name] = measure_own(found["Haft"], repeats, measuring.PARTS_IF_QUICK if quick else 1)
             elif name == "echo":
                 results[name] = measure_echo(arguments.build / "io" / "echo", found, repeats, 0.1 if quick else 0.5)
             else:

@@ -43,7 +43,7 @@ if cargo clippy --version >/dev/null 2>&1; then
 fi
 # shellcheck disable=SC2086 # several options
 RUSTDOCFLAGS='-D warnings' cargo doc --quiet --locked $offline --no-deps $packages
-# What a stranger looks for in a package.
+# The files that a stranger looks for in a package.
 for package in haft haft-macros haft-sys; do
   files=$(cargo package --list --allow-dirty --locked $offline -p "$package")
   for file in LICENSE README.md; do
@@ -69,7 +69,7 @@ for expected in haft/examples/*.expected tests/examples/*.expected; do
   *) "$CARGO_TARGET_DIR/debug/examples/$name" | diff "$expected" - ;;
   esac
 done
-# What tasks do can be traced.
+# A trace shows the tasks of Rust.
 if command -v python3 >/dev/null; then
   trace=$CARGO_TARGET_DIR/chat.trace
   rm -f "$trace"
@@ -77,7 +77,7 @@ if command -v python3 >/dev/null; then
   python3 ../tools/haft-trace view -o "$trace.json" "$trace" >/dev/null
   python3 ../io/tests/traces/check.py "$trace.json" running ready 'waits: a channel to receive from'
 fi
-# What gdb shows of a program that gets stuck.
+# gdb shows the tasks of a program that gets stuck.
 sh "$HAFT_SOURCE_DIR/tools/debug/tests/debugger_rust.sh" "$CARGO_TARGET_DIR/debug/examples/stuck" || [ $? -eq 77 ]
 # With the back end for io_uring, if liburing is installed: as the system has it, and where a filter refuses it.
 # (All tests above were on epoll.) The build needs one crate more.

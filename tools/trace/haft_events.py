@@ -12,7 +12,7 @@ RING_SIZE = 64  # of what stands before the events
 EVENT = struct.Struct("<QQQIBBH")
 # enum hafti_io_event of io/src/trace.h
 (SPAWN, RUN, PARK, YIELD, WAKE, STEAL, OPERATION, END, NAME, POLL, POLLED, DEADLINE, CANCEL, SPAN_BEGIN,
- SPAN_END, SPAN_ID, OPERATED) = range(1, 18)
+ SPAN_END, SPAN_ID, OPERATED, FRAME, RESUME, PERFORM, HANDLE, FINISH, DROP) = range(1, 24)
 OUTCOMES = {2: "woken", 3: "cancelled", 4: "timed out"}
 
 
@@ -107,6 +107,13 @@ class Task:
         self.spans = []
 
 
+class Computation:
+    """A fiber that runs on a task, or on a thread that runs none."""
+
+    def __init__(self, fiber, name, since):
+        self.fiber, self.name, self.since = fiber, name, since
+
+
 class Reader:
     """Goes through the events. Subclasses say what to do with a state that is over, a run, a span."""
 
@@ -116,6 +123,9 @@ class Reader:
         self.count = 0
         self.running = {}  # by thread: (task, since)
         self.polling = {}  # by thread: (what, since)
+        self.names = {}  # of fibers, by address
+        self.computing = {}  # by task, or thread: computations, the innermost last
+        self.last_run = {}  # by thread: (task, begin, end)
         last = 0.0
         for event in trace.events:
             last = event.time
@@ -147,6 +157,18 @@ class Reader:
     def instant(self, event, name, arguments):
         """Something has happened on the event's thread."""
 
+    def frame(self, task, run, index, text):
+        """A frame of the task's stack at the end of the run; 0: the innermost."""
+
+    def performed(self, task, thread, effect, by, time):
+        """An effect is handled: by the handler, or fiber, of this name; None: in place."""
+
+    def computed(self, task, thread, computation, end, why):
+        """A fiber ran from `computation.since` on; task: None: on a thread without one."""
+
+    def dropped(self, task, thread, name, effect, time):
+        """A computation ends that has awaited the reply to `effect`."""
+
     # ----
 
     def task_at(self, event):
@@ -167,6 +189,7 @@ class Reader:
         task, since = self.running.pop(thread, (None, 0.0))
         if task is not None:
             self.ran(task, thread, since, time)
+            self.last_run[thread] = (task, since, time)
         return task
 
     def take(self, event):
@@ -277,10 +300,53 @@ class Reader:
             span.name, span.value = event.text or span.name, signed(event.other, 64)
             self.span(task, event.thread, span, span.since, event.time)
 
+    def take_frame(self, event):
+        run = self.last_run.get(event.thread)
+        if run is not None:
+            self.frame(run[0], run[1:], event.code, event.text)
+
+    def computations(self, event):
+        task = self.task_at(event) if event.task != 0 else None
+        return task, self.computing.setdefault(task if task is not None else event.thread, [])
+
+    def take_resume(self, event):
+        _, stack = self.computations(event)
+        name = self.names[event.other] = event.text or f"fiber {event.other:#x}"
+        stack.append(Computation(event.other, name, event.time))
+
+    def leave(self, event, why):
+        """The computation is suspended, or over, and those that run inside of it."""
+        task, stack = self.computations(event)
+        if any(one.fiber == event.other for one in stack):
+            while stack:
+                one = stack.pop()
+                self.computed(task, event.thread, one, event.time, why)
+                if one.fiber == event.other:
+                    break
+        return task
+
+    def take_perform(self, event):
+        task = self.leave(event, f"performs {event.text}")
+        by = self.names.get(event.other, f"fiber {event.other:#x}")
+        self.performed(task, event.thread, event.text, by, event.time)
+
+    def take_handle(self, event):
+        task, _ = self.computations(event)
+        self.performed(task, event.thread, event.text, None, event.time)
+
+    def take_finish(self, event):
+        self.leave(event, f"throws {event.text}" if event.text else "ends")
+        self.names.pop(event.other, None)
+
+    def take_drop(self, event):
+        task, _ = self.computations(event)
+        name = self.names.get(event.other, f"fiber {event.other:#x}")
+        self.dropped(task, event.thread, name, event.text, event.time)
+
 
 def signed(value, bits):
     return value if value < 1 << (bits - 1) else value - (1 << bits)
 
 
 KINDS = ("none spawn run park yield wake steal operation end name poll polled deadline cancel span_begin "
-         "span_end span_id operated").split()
+         "span_end span_id operated frame resume perform handle finish drop").split()

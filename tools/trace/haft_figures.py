@@ -3,6 +3,8 @@
 
 import collections
 import os
+import re
+import subprocess
 
 from haft_events import Reader, Trace
 
@@ -20,6 +22,40 @@ def in_words(nanoseconds):
     return f"{nanoseconds:.0f} ns"
 
 
+def in_source(frames, names):
+    """Lines for frames: without those of the library that have waited, functions with their lines."""
+    found = [names.get(frame, ("", frame)) for frame in frames]
+    first = next((i for i, (name, _) in enumerate(found) if OWN.match(name)), -1)
+    while first + 1 < len(found) - 1 and OWN.match(found[first + 1][0]):
+        first += 1
+    for name, place in found[first + 1 if first + 1 < len(found) else 0:]:
+        yield f"{name} at {place}" if name and place else name or place
+
+
+OWN = re.compile(r"haft(i?_|::)")
+
+
+def names_of(frames):
+    """By frame, "FILE+0xOFFSET SYMBOL": the function, and its line or its place in the file, as addr2line knows them."""
+    by_file = collections.defaultdict(list)
+    for frame in frames:
+        place, _, symbol = frame.rpartition(" ")
+        file, _, offset = place.rpartition("+")
+        by_file[file].append((frame, offset, symbol if symbol != "?" else ""))
+    names = {}
+    for file, known in by_file.items():
+        try:
+            lines = subprocess.run(["addr2line", "-C", "-f", "-s", "-e", file] + [offset for _, offset, _ in known],
+                                   capture_output=True, text=True, check=True).stdout.split("\n")
+        except (OSError, subprocess.CalledProcessError):
+            lines = ["??", "??:0"] * len(known)
+        for (frame, offset, symbol), name, line in zip(known, lines[::2], lines[1::2]):
+            name = re.sub(r"\.(constprop|isra|part|cold)\.\d+", "", name if name != "??" else symbol)
+            line = re.sub(r"(:\?| \(discriminator \d+\))$", "", line)
+            names[frame] = (name, line if not line.startswith("??") else "" if name else f"{file}+{offset}")
+    return names
+
+
 NUMBERLESS = ("accept", "connect", "poll")  # operations whose result is no number of bytes
 
 
@@ -31,6 +67,8 @@ class Stats(Reader):
         self.runs, self.spans = [], collections.defaultdict(list)
         self.operations = collections.defaultdict(lambda: [0, 0, collections.Counter()])  # number, bytes, errors
         self.of_threads = collections.defaultdict(lambda: collections.defaultdict(float))
+        self.stacks = collections.defaultdict(list)  # of runs, by task and begin
+        self.effects, self.drops = collections.Counter(), collections.Counter()
         super().__init__(trace)
 
     def was(self, task, state, begin, end):
@@ -58,6 +96,17 @@ class Stats(Reader):
         elif kind not in NUMBERLESS:
             sums[1] += result
 
+    def frame(self, task, run, index, text):
+        stack = self.stacks[(task.number, run[0])]
+        if index == len(stack):
+            stack.append(text)
+
+    def performed(self, task, thread, effect, by, time):
+        self.effects[(effect, f"by '{by}'" if by is not None else "in place")] += 1
+
+    def dropped(self, task, thread, name, effect, time):
+        self.drops[name] += 1
+
     def shares(self, values):
         ordered = sorted(values)
         return "  ".join(f"{name} {in_words(at_share(ordered, share))}" for share, name in SHARES)
@@ -79,13 +128,25 @@ class Stats(Reader):
                 print(f"  {'from wake to run':32} {self.shares(self.delays[name])}")
         if self.runs:
             print("\nlongest runs without a wait:")
-            for time, name, number, begin in sorted(self.runs, reverse=True)[:5]:
+            longest = sorted(self.runs, reverse=True)[:5]
+            stacks = {run: self.stacks.get(run[2:], []) for run in longest}
+            names = names_of({frame for stack in stacks.values() for frame in stack})
+            for run in longest:
+                time, name, number, begin = run
                 print(f"  {in_words(time):>10}  '{name}' (task {number}), {in_words(begin)} after the begin")
+                for line in in_source(stacks[run], names):
+                    print(f"{'':14}{line}")
         if self.operations:
             print("\noperations:")
             for kind, (count, size, errors) in sorted(self.operations.items()):
                 words = [f"{count:,}"] + ([f"{size:,} bytes"] if size else [])
                 print(f"  {kind:32} " + "; ".join(words + [f"{number:,} {text}" for text, number in errors.items()]))
+        if self.effects or self.drops:
+            print("\neffects:")
+            for (effect, how), count in self.effects.most_common():
+                print(f"  {effect + ' ' + how:48} {count:,}")
+            for name, count in self.drops.most_common():
+                print(f"  {'dropped: ' + repr(name):48} {count:,}")
         if self.spans:
             print("\nspans:")
             for (name, value), times in sorted(self.spans.items()):

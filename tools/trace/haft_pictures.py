@@ -13,9 +13,12 @@ from haft_events import Reader, Trace, TRACE_LOW, trace_id
 TASKS = 1  # the "process" whose threads are the tasks
 
 
+EFFECTS = 1 << 20  # and the task's number: the track of its computations
+
+
 class View(Reader):
     def __init__(self, trace):
-        self.events, self.named, self.flows = [], {}, 0
+        self.events, self.named, self.flows, self.with_effects = [], {}, 0, {}
         super().__init__(trace)
         process = trace.process if trace.process != TASKS else TASKS + 1
         for event in self.events:
@@ -28,6 +31,9 @@ class View(Reader):
         for number, name in self.named.items():
             self.events.append({"ph": "M", "name": "thread_name", "pid": TASKS, "tid": number,
                                 "args": {"name": f"{name} (task {number})"}})
+        for number in self.with_effects:
+            self.events.append({"ph": "M", "name": "thread_name", "pid": TASKS, "tid": EFFECTS + number,
+                                "args": {"name": f"{self.named.get(number, 'a task')} (task {number}): computations"}})
 
     def add(self, kind, track, name, time, **more):
         process, thread = track
@@ -59,6 +65,24 @@ class View(Reader):
             arguments["trace"] = trace_id(span)
         self.add("b", (TASKS, task.number), span.name, begin, **same, args=arguments)
         self.add("e", (TASKS, task.number), span.name, end, **same)
+
+    def track_of(self, task, thread):
+        if task is None:
+            return None, thread
+        self.with_effects[task.number] = True
+        self.named.setdefault(task.number, task.name)
+        return TASKS, EFFECTS + task.number
+
+    def computed(self, task, thread, computation, end, why):
+        self.add("X", self.track_of(task, thread), computation.name, computation.since,
+                 dur=(end - computation.since) / 1000, cat="computation", args={"until it": why})
+
+    def performed(self, task, thread, effect, by, time):
+        self.add("i", self.track_of(task, thread), f"perform {effect}", time, s="t",
+                 args={"handled": f"by {by}" if by is not None else "in place"})
+
+    def dropped(self, task, thread, name, effect, time):
+        self.add("i", self.track_of(task, thread), f"drop {name}", time, s="t", args={"waits for": effect})
 
     def instant(self, event, name, arguments):
         self.add("i", (None, event.thread), name, event.time, s="t", args=arguments)

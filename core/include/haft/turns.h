@@ -174,7 +174,7 @@ HAFTI_INLINE void *hafti_hand_over(haft_turn_t *turn, uintptr_t awaits, haft_fib
     from->top = here.current;
     from->awaits = awaits;
     turn->fiber = next;
-    hafti_set_current(here, next->top);
+    hafti_set_current(here, hafti_top_of(next));
     hafti_words_t words = hafti_switch_over(from, next, word);
     if (HAFTI_UNLIKELY(words.special))
         return hafti_woken(words.first, words.second);

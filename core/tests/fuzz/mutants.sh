@@ -39,7 +39,7 @@ fresh_copy() {
   cp -r "$source/src" "$source/include" "$source/arch" "$1"
 }
 
-# What is not changed must pass, or the rest shows nothing.
+# The unchanged program must pass, or the rest shows nothing.
 unchanged=$work/unchanged copy=$work/copy
 fresh_copy "$unchanged"
 if ! build "$unchanged" >"$work/log" 2>&1 ||

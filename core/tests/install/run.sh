@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a user gets from `make install`: installs the build into a fresh prefix, compiles programs
+# The tree that `make install` makes: installs the build into a fresh prefix, compiles programs
 # against it by pkg-config and by find_package, shared and static, in C and C++, and runs them;
 # then looks at what libhaft.so shows to the world.
 set -eu

@@ -11,7 +11,7 @@ work=$(mktemp -d)
 log=$work/log
 trap 'rm -rf "$work"' EXIT
 
-# What the cases include, compiled once.
+# The headers that the cases include, compiled once.
 first="-include $work/first.hpp"
 grep '^#include' "$folder/cases.cpp" >"$work/first.hpp"
 $CXX $here -x c++-header "$work/first.hpp" -o "$work/first.hpp.gch"
@@ -45,7 +45,7 @@ for case in $cases; do
     done
 done
 
-# What cannot work says so, and no more.
+# Code that cannot work gets one message, and no more.
 refuses() { # WORDS FLAG...
     words=$1
     shift

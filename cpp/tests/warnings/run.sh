@@ -27,7 +27,7 @@ for flags in "-std=c++20 -O2" "-std=c++2b -fsyntax-only"; do
     # shellcheck disable=SC2086 # flags
     compiles "haft.hpp and haft/*.hpp, $flags" $here $flags "$folder/every_name.cpp"
 done
-# What gcc says of casts; and with clang's way to name headers that are not the program's, nothing of them.
+# gcc's warnings of casts; and with clang's way to name headers that are not the program's, nothing of them.
 # shellcheck disable=SC2086 # flags
 if $CXX --version | grep -q clang; then
     $CXX $here -std=c++20 -Weverything --system-header-prefix=haft -fsyntax-only \

@@ -6,8 +6,8 @@
  *     ./server 8080                  a thread of the system for each connection
  *     haft-threads ./server 8080     a task for each connection, all on one thread
  *
- * It answers each line with the line's number among all; `quit` ends it. Without a port it asks
- * itself, over so many connections at once.
+ * It answers each line with the line's number among all; `quit` ends it. Port 0 is one that the
+ * system chooses. Without a port it asks itself, over so many connections at once.
  */
 #include <arpa/inet.h>
 #include <pthread.h>
@@ -89,8 +89,11 @@ int main(int count, char **arguments) {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons((in_port_t)(count > 1 ? atoi(arguments[1]) : 0));
     int listener = listen_on(&address);
-    if (count > 1)
+    if (count > 1) {
+        printf("port %d\n", ntohs(address.sin_port));
+        fflush(stdout);
         serve((void *)(long)listener);
+    }
     pthread_t server, clients[CLIENTS];
     long sum = 0, asked = 0;
     pthread_create(&server, NULL, serve, (void *)(long)listener);

@@ -3,14 +3,10 @@
 # run.sh PROGRAM: a trace of a server has a span for each request, with its method, its route and its status.
 set -eu
 program=$1
-command -v python3 >/dev/null || { echo 'python3 is not here'; exit 77; }
-tool="python3 $HAFT_SOURCE_DIR/tools/haft-trace"
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$HAFT_SOURCE_DIR/io/tests/traces/head.sh"
 $tool record -o trace -- "$program" 2>/dev/null
 $tool view -o trace.json trace >/dev/null
-python3 "$HAFT_SOURCE_DIR/io/tests/traces/check.py" trace.json 'GET /users/{name}' GET PUT '?' read 'waits: a time'
+$check trace.json 'GET /users/{name}' GET PUT '?' read 'waits: a time'
 $tool stats trace | sed -n 's/^  \([GP?].* = [0-9]*: [0-9]*\)  p50.*/\1/p' >spans
 diff - spans <<'end'
 ? = 400: 1

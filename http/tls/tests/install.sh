@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# What a user gets of libhaft-tls from `make install`: the example HTTPS, compiled against an installed tree by
+# libhaft-tls as `make install` installs it: the example HTTPS, compiled against an installed tree by
 # pkg-config, shared and static, and by find_package; and the library shows no names but its own.
 set -eu
 work=$(mktemp -d)

@@ -949,9 +949,9 @@ int haft_io_port(int socket);
  * one.
  *
  * In a simulation the task calls it itself, after others have gone on and shielded from cancels:
- * with libhaft-posix what it opens, sleeps and asks is the simulation's. (Elsewhere the C library's
- * functions are the machine's: without libhaft-posix it acts on the machine's files, as the task
- * would.)
+ * with libhaft-posix what it opens, sleeps and asks is the simulation's. Without libhaft-posix the
+ * C library's functions are the machine's, in a task, too: in a simulation with files of its own
+ * (haft_io_simulation_options_t.files) the call is then refused, with -ENOTSUP.
  */
 int haft_io_call_blocking(void (*function)(void *), void *argument);
 /*

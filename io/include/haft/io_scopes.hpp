@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <exception>
+#include <new>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -136,6 +137,78 @@ decltype(auto) simulate(simulation_options how, F function) {
     return body.leave(haft_io_simulate_with(&given, &body.enter, &body), "simulate");
 }
 
+/* For scope_options::on_failure: writes a line to standard error. */
+inline void print_failure(const std::exception_ptr &failure, std::string_view task) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::exception &error) {
+        std::fprintf(stderr, "haft: the task '%.*s' has failed: %s\n",
+                     static_cast<int>(task.size()), task.data(), error.what());
+    } catch (...) {
+        std::fprintf(stderr, "haft: the task '%.*s' has failed\n", static_cast<int>(task.size()),
+                     task.data());
+    }
+}
+
+/*
+ * A run in steps, for a thread whose loop is another library's: see haft_io_stepper_new.
+ *
+ *     haft::io::stepper tasks([&] { server.serve({.port = 8080}); });
+ *     while (tasks.step())
+ *         wait until tasks.descriptor() is readable, or the time is tasks.deadline()
+ *     tasks.end();
+ *
+ * The thread that makes it steps and ends it.
+ */
+template <scope_body F>
+class stepper {
+  public:
+    explicit stepper(F main) : stepper(run_options{}, std::move(main)) {}
+    stepper(const run_options &options, F main)
+        : function(std::move(main)), called{function, options.failures, "run", true} {
+        haft_io_run_options_t given = options.as_c();
+        own = haft_io_stepper_new_with(&given, &called.enter, &called);
+        if (own == nullptr)
+            throw std::bad_alloc();
+    }
+    stepper(const stepper &) = delete;
+    stepper &operator=(const stepper &) = delete;
+    /* Ends the run, too; its exception is then a line on standard error. */
+    ~stepper() {
+        if (own == nullptr)
+            return;
+        try {
+            end();
+        } catch (...) {
+            print_failure(std::current_exception(), "run");
+        }
+    }
+
+    /* Runs all tasks that can go on; before that it waits so long, at most, for something to do.
+       False: the run has ended. */
+    bool step(std::chrono::nanoseconds timeout = {}) {
+        return own != nullptr &&
+               detail::checked(haft_io_stepper_step(own, timeout.count()), "step") == 1;
+    }
+    /* The descriptor stays the same from the first step to the end of the run; -1: before or after.
+       The time is to be asked for after each step; `forever`: no task waits for one. */
+    int descriptor() const { return own != nullptr ? haft_io_stepper_descriptor(own) : -1; }
+    clock::time_point deadline() const {
+        return own != nullptr ? clock::time_point(clock::duration(haft_io_stepper_deadline(own)))
+                              : forever;
+    }
+    /* Steps until the run has ended, and returns the body's result or throws, as run() does. To be
+       called once. */
+    decltype(auto) end() {
+        return called.leave(haft_io_stepper_end(std::exchange(own, nullptr)), "run");
+    }
+
+  private:
+    F function;
+    detail::body<F, scope_ref> called;
+    haft_io_stepper_t *own = nullptr;
+};
+
 /* `on_failure` is called with each exception of a task, in that task, where it may wait. The scope
    then goes on, as the scope of a server with one task for each connection must. An exception that
    this function throws, or that the body throws, still ends the scope. */
@@ -152,19 +225,6 @@ struct scope_options {
     HAFTI_IO_OPTIONS(haft_io_scope_options_t, HAFTI_IO_FIELDS)
 };
 #undef HAFTI_IO_FIELDS
-/* For scope_options::on_failure: writes a line to standard error. */
-inline void print_failure(const std::exception_ptr &failure, std::string_view task) {
-    try {
-        std::rethrow_exception(failure);
-    } catch (const std::exception &error) {
-        std::fprintf(stderr, "haft: the task '%.*s' has failed: %s\n",
-                     static_cast<int>(task.size()), task.data(), error.what());
-    } catch (...) {
-        std::fprintf(stderr, "haft: the task '%.*s' has failed\n", static_cast<int>(task.size()),
-                     task.data());
-    }
-}
-
 /*
  * Calls the body in a new scope, waits until all tasks that were spawned there have ended, and
  * returns the body's result or throws. Outside of a run there are no tasks and no deadlines: the

@@ -12,6 +12,9 @@ extern "C" {
 
 typedef struct haft_io_trace_options {
     size_t events; /* so many each thread keeps, the newest; 0: 65,536, in 2 MiB. A power of two. */
+    /* Also keeps what computations do: a fiber is resumed, performs, ends, is dropped; an effect is
+       handled in place. All of that takes longer paths then (haft/observe.h). */
+    bool effects;
 } haft_io_trace_options_t;
 
 /*
@@ -25,7 +28,7 @@ typedef struct haft_io_trace_options {
  * threads at most have one; what further threads do is not kept. A child of fork keeps nothing.
  *
  * The same for a program that does not call this: HAFT_IO_TRACE=FILE in the environment, when its
- * first run begins.
+ * first run begins; `effects` is HAFT_IO_TRACE_EFFECTS=1.
  *
  * Returns 0; -EALREADY: it is on; -EINVAL: `path` is NULL, or `events` no power of two of at least
  * 64; -EEXIST: the file is there, and perhaps another process's; -ENOSPC and other errors of

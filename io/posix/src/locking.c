@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mutexes, read-write locks and spin locks of threads. The holder of a lock may be a task of the
- * same thread that waits meanwhile, and can give the lock back only if it gets to run. So a task
- * that wants such a lock waits as a task: for a mutex until an unlock wakes it (waiters.c), for
- * others it tries again, first after turns of other tasks, later after pauses. The try is the
+ * Mutexes, read-write locks, spin locks and the locks of streams. The holder of a lock may be a
+ * task of the same thread that waits meanwhile, and can give the lock back only if it gets to run.
+ * So a task that wants such a lock waits as a task, until an unlock wakes it (waiters.c); for a
+ * spin lock it tries again, first after turns of other tasks, later after pauses. The try is the
  * system's, and so is the record of the owner in the lock. For a mutex that another thread holds,
  * the task waits in the system, as threads without tasks do; also for those of libhaft, which are
  * never held across a wait.
@@ -53,6 +53,65 @@ static int acquire(int (*try_once)(void *), void *lock, int64_t deadline) {
     return a.code;
 }
 
+/* ---- Waits for an unlock ---- */
+
+/* How many tasks wait for some lock: an unlock has nothing to look for while there are none. */
+static unsigned waiting;
+
+static uintptr_t key_of(const void *lock) {
+    return (uintptr_t)lock + HAFT_POSIX_LOCK;
+}
+
+static __attribute__((noinline, cold)) void wake_one(uintptr_t key) {
+    hafti_posix_wake(key, 1, UINT32_MAX);
+}
+
+/* Called after an unlock, with the key from before: the lock's memory may be gone. */
+static inline void wake_next(uintptr_t key) {
+#if !defined(__x86_64__) /* where the unlock is a barrier */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+    if (__builtin_expect(__atomic_load_n(&waiting, __ATOMIC_RELAXED) != 0, false))
+        wake_one(key);
+}
+
+/* Waits for an unlock. (One that the C library makes inside of a wait for a condition, or of a
+   stream, is not seen: so this lasts some milliseconds at most.) Returns the code of a try after it
+   was listed. */
+static int await_unlock(int (*try_once)(void *), void *lock, int64_t deadline) {
+    enum { LONGEST = 32 * HAFT_IO_MILLISECOND };
+    int64_t limit = HAFT_PERFORM(haft_io_now) + LONGEST;
+    hafti_posix_waiter_t waiter = {.key = key_of(lock), .bits = UINT32_MAX};
+    __atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
+    hafti_posix_list(&waiter, NULL, 0);
+    int code = try_once(lock);
+    if (code == EBUSY)
+        hafti_posix_await(&waiter, limit < deadline ? limit : deadline);
+    else if (hafti_posix_unlist(&waiter)) /* by a wake that is another's now */
+        wake_one(waiter.key);
+    __atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
+    return code;
+}
+
+/* EBUSY: the caller is no task. */
+static int acquire_on_task(int (*try_once)(void *), void *lock, int64_t deadline) {
+    if (!hafti_posix_on_task())
+        return EBUSY;
+    if (haft_io_simulated_calls() != NULL) /* where time stands still for a lock */
+        return acquire(try_once, lock, deadline);
+    int before = hafti_posix_error(), code;
+    while ((code = try_once(lock)) == EBUSY) {
+        if (is_over(deadline)) {
+            code = ETIMEDOUT;
+            break;
+        }
+        if ((code = await_unlock(try_once, lock, deadline)) != EBUSY)
+            break;
+    }
+    hafti_posix_set_error(before);
+    return code;
+}
+
 /* ---- Mutexes ---- */
 
 static int try_mutex(void *lock) {
@@ -84,50 +143,9 @@ static bool may_be_held_by_task(const pthread_mutex_t *mutex) {
     return owner == (int)hafti_io_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
-/* How many tasks wait for some mutex: an unlock has nothing to look for while there are none. */
-static unsigned waiting;
-
-static uintptr_t key_of(const pthread_mutex_t *mutex) {
-    return (uintptr_t)mutex + HAFT_POSIX_LOCK;
-}
-
-/* Waits for an unlock. (One that the C library makes inside of a wait for a condition is not seen:
-   so this lasts some milliseconds at most.) Returns the code of a try after it was listed. */
-static int await_unlock(pthread_mutex_t *mutex, int64_t deadline) {
-    enum { LONGEST = 32 * HAFT_IO_MILLISECOND };
-    int64_t limit = HAFT_PERFORM(haft_io_now) + LONGEST;
-    hafti_posix_waiter_t waiter = {.key = key_of(mutex), .bits = UINT32_MAX};
-    __atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
-    hafti_posix_list(&waiter, NULL, 0);
-    int code = try_mutex(mutex);
-    if (code == EBUSY)
-        hafti_posix_await(&waiter, limit < deadline ? limit : deadline);
-    else if (hafti_posix_unlist(&waiter)) /* by a wake that is another's now */
-        hafti_posix_wake(waiter.key, 1, UINT32_MAX);
-    __atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
-    return code;
-}
-
-static int acquire_on_task(pthread_mutex_t *mutex, int64_t deadline) {
-    if (!hafti_posix_on_task())
-        return EBUSY;
-    if (haft_io_simulated_calls() != NULL) /* where time stands still for a lock */
-        return acquire(try_mutex, mutex, deadline);
-    int before = hafti_posix_error(), code;
-    while ((code = try_mutex(mutex)) == EBUSY) {
-        if (is_over(deadline)) {
-            code = ETIMEDOUT;
-            break;
-        }
-        if ((code = await_unlock(mutex, deadline)) != EBUSY)
-            break;
-    }
-    hafti_posix_set_error(before);
-    return code;
-}
-
 static __attribute__((noinline, cold)) int acquire_mutex(pthread_mutex_t *mutex) {
-    int code = may_be_held_by_task(mutex) ? acquire_on_task(mutex, HAFT_IO_FOREVER) : EBUSY;
+    int code =
+        may_be_held_by_task(mutex) ? acquire_on_task(try_mutex, mutex, HAFT_IO_FOREVER) : EBUSY;
     return code == EBUSY ? SYSTEM(pthread_mutex_lock)(mutex) : code;
 }
 
@@ -138,18 +156,10 @@ HAFT_POSIX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
     return code == EBUSY ? acquire_mutex(mutex) : code;
 }
 
-static __attribute__((noinline, cold)) void wake_one(uintptr_t key) {
-    hafti_posix_wake(key, 1, UINT32_MAX);
-}
-
 HAFT_POSIX_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
-    uintptr_t key = key_of(mutex); /* whose memory may be gone after the unlock */
+    uintptr_t key = key_of(mutex);
     int code = SYSTEM(pthread_mutex_unlock)(mutex);
-#if !defined(__x86_64__) /* where the unlock is a barrier */
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-#endif
-    if (__builtin_expect(__atomic_load_n(&waiting, __ATOMIC_RELAXED) != 0, false))
-        wake_one(key);
+    wake_next(key);
     return code;
 }
 
@@ -161,7 +171,7 @@ HAFT_POSIX_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *restrict mutex, c
     int64_t deadline = hafti_posix_on_task() && may_be_held_by_task(mutex)
                            ? hafti_posix_deadline_at(clock, time)
                            : -ENOSYS;
-    code = deadline < 0 ? EBUSY : acquire_on_task(mutex, deadline);
+    code = deadline < 0 ? EBUSY : acquire_on_task(try_mutex, mutex, deadline);
     return code == EBUSY ? SYSTEM(pthread_mutex_clocklock)(mutex, clock, time) : code;
 }
 
@@ -173,7 +183,10 @@ HAFT_POSIX_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,
 /* ---- Read-write locks, whose readers are not recorded ---- */
 
 static int try_to_read(void *lock) {
-    return SYSTEM(pthread_rwlock_tryrdlock)(lock);
+    int code = SYSTEM(pthread_rwlock_tryrdlock)(lock);
+    if (code == 0)
+        wake_next(key_of(lock)); /* who may read, too */
+    return code;
 }
 static int try_to_write(void *lock) {
     return SYSTEM(pthread_rwlock_trywrlock)(lock);
@@ -184,7 +197,7 @@ static int try_to_write(void *lock) {
     HAFT_POSIX_EXPORT int name(pthread_rwlock_t *lock) {                                           \
         int code = haft_io_runs_here() ? SYSTEM(try_name)(lock) : EBUSY;                           \
         if (code == EBUSY)                                                                         \
-            code = acquire(try_it, lock, HAFT_IO_FOREVER);                                         \
+            code = acquire_on_task(try_it, lock, HAFT_IO_FOREVER);                                 \
         return code == EBUSY ? SYSTEM(name)(lock) : code;                                          \
     }
 #define LOCK_READ_WRITE_UNTIL(name, timed_name, try_name, try_it)                                  \
@@ -195,7 +208,7 @@ static int try_to_write(void *lock) {
                                ? hafti_posix_deadline_at(clock, time)                              \
                                : -ENOSYS;                                                          \
         if (deadline >= 0)                                                                         \
-            code = acquire(try_it, lock, deadline);                                                \
+            code = acquire_on_task(try_it, lock, deadline);                                        \
         return code == EBUSY ? SYSTEM(name)(lock, clock, time) : code;                             \
     }                                                                                              \
     HAFT_POSIX_EXPORT int timed_name(pthread_rwlock_t *restrict lock,                              \
@@ -209,6 +222,13 @@ LOCK_READ_WRITE_UNTIL(pthread_rwlock_clockrdlock, pthread_rwlock_timedrdlock,
                       pthread_rwlock_tryrdlock, try_to_read)
 LOCK_READ_WRITE_UNTIL(pthread_rwlock_clockwrlock, pthread_rwlock_timedwrlock,
                       pthread_rwlock_trywrlock, try_to_write)
+
+HAFT_POSIX_EXPORT int pthread_rwlock_unlock(pthread_rwlock_t *lock) {
+    uintptr_t key = key_of(lock);
+    int code = SYSTEM(pthread_rwlock_unlock)(lock);
+    wake_next(key);
+    return code;
+}
 
 /* ---- Spin locks, and the locks of streams ---- */
 
@@ -228,6 +248,12 @@ static int try_stream(void *stream) {
 }
 
 HAFT_POSIX_EXPORT void flockfile(FILE *stream) {
-    if (SYSTEM(ftrylockfile)(stream) != 0 && acquire(try_stream, stream, HAFT_IO_FOREVER) != 0)
+    if (try_stream(stream) != 0 && acquire_on_task(try_stream, stream, HAFT_IO_FOREVER) != 0)
         SYSTEM(flockfile)(stream);
+}
+
+HAFT_POSIX_EXPORT void funlockfile(FILE *stream) {
+    uintptr_t key = key_of(stream);
+    SYSTEM(funlockfile)(stream);
+    wake_next(key);
 }

@@ -6,7 +6,7 @@
 /* ---- Names ---- */
 
 const char *hafti_posix_host_of(const char *name, int family) {
-    const haft_io_simulated_calls_t *calls = haft_io_simulated_network_calls();
+    const haft_io_calls_t *calls = haft_io_simulated_network_calls();
     return calls != NULL && name != NULL ? calls->host_of(name, family) : name;
 }
 

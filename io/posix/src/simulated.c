@@ -15,56 +15,40 @@
 
 #define PART(buffer, size) (&(struct iovec){(void *)(uintptr_t)(buffer), size})
 
-static ssize_t simulated_read(int descriptor, void *buffer, size_t size) {
-    return SIMULATED(readv, descriptor, PART(buffer, size), 1, -1);
-}
-static ssize_t simulated_write(int descriptor, const void *buffer, size_t size) {
-    return SIMULATED(writev, descriptor, PART(buffer, size), 1, -1);
-}
-static ssize_t simulated_pread(int descriptor, void *buffer, size_t size, off_t offset) {
-    return offset >= 0 ? SIMULATED(readv, descriptor, PART(buffer, size), 1, offset)
-                       : hafti_posix_result(-EINVAL);
-}
-static ssize_t simulated_pwrite(int descriptor, const void *buffer, size_t size, off_t offset) {
-    return offset >= 0 ? SIMULATED(writev, descriptor, PART(buffer, size), 1, offset)
-                       : hafti_posix_result(-EINVAL);
-}
-
 static int check_parts(const struct iovec *parts, int count) {
     if (count < 0 || count > IOV_MAX)
         return -EINVAL;
     return parts != NULL || count == 0 ? 0 : -EFAULT;
 }
-static ssize_t simulated_preadv2(int descriptor, const struct iovec *parts, int count, off_t offset,
-                                 int flags) {
-    (void)flags;
-    int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
-    return code == 0 ? SIMULATED(readv, descriptor, parts, (size_t)count, offset)
-                     : hafti_posix_result(code);
-}
-static ssize_t simulated_pwritev2(int descriptor, const struct iovec *parts, int count,
-                                  off_t offset, int flags) {
-    (void)flags;
-    int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;
-    return code == 0 ? SIMULATED(writev, descriptor, parts, (size_t)count, offset)
-                     : hafti_posix_result(code);
-}
-static ssize_t simulated_readv(int descriptor, const struct iovec *parts, int count) {
-    return simulated_preadv2(descriptor, parts, count, -1, 0);
-}
-static ssize_t simulated_writev(int descriptor, const struct iovec *parts, int count) {
-    return simulated_pwritev2(descriptor, parts, count, -1, 0);
-}
-static ssize_t simulated_preadv(int descriptor, const struct iovec *parts, int count,
-                                off_t offset) {
-    return offset >= 0 ? simulated_preadv2(descriptor, parts, count, offset, 0)
-                       : hafti_posix_result(-EINVAL);
-}
-static ssize_t simulated_pwritev(int descriptor, const struct iovec *parts, int count,
-                                 off_t offset) {
-    return offset >= 0 ? simulated_pwritev2(descriptor, parts, count, offset, 0)
-                       : hafti_posix_result(-EINVAL);
-}
+
+/* The functions of one direction, all by one call: on bytes (which are constant, or not), and on
+   parts. */
+#define OF_A_DIRECTION(call, on_bytes, bytes_t)                                                    \
+    static ssize_t simulated_##on_bytes(int descriptor, bytes_t *buffer, size_t size) {            \
+        return SIMULATED(call, descriptor, PART(buffer, size), 1, -1);                             \
+    }                                                                                              \
+    static ssize_t simulated_p##on_bytes(int descriptor, bytes_t *buffer, size_t size,             \
+                                         off_t offset) {                                           \
+        return offset >= 0 ? SIMULATED(call, descriptor, PART(buffer, size), 1, offset)            \
+                           : hafti_posix_result(-EINVAL);                                          \
+    }                                                                                              \
+    static ssize_t simulated_p##call##2(int descriptor, const struct iovec *parts, int count,      \
+                                        off_t offset, int flags) {                                 \
+        (void)flags;                                                                               \
+        int code = offset >= -1 ? check_parts(parts, count) : -EINVAL;                             \
+        return code == 0 ? SIMULATED(call, descriptor, parts, (size_t)count, offset)               \
+                         : hafti_posix_result(code);                                               \
+    }                                                                                              \
+    static ssize_t simulated_##call(int descriptor, const struct iovec *parts, int count) {        \
+        return simulated_p##call##2(descriptor, parts, count, -1, 0);                              \
+    }                                                                                              \
+    static ssize_t simulated_p##call(int descriptor, const struct iovec *parts, int count,         \
+                                     off_t offset) {                                               \
+        return offset >= 0 ? simulated_p##call##2(descriptor, parts, count, offset, 0)             \
+                           : hafti_posix_result(-EINVAL);                                          \
+    }
+OF_A_DIRECTION(readv, read, void)
+OF_A_DIRECTION(writev, write, const void)
 
 /* ---- Messages ---- */
 
@@ -121,17 +105,10 @@ static int simulated_sendmmsg(int socket, struct mmsghdr *messages, unsigned cou
 
 /* ---- Sockets ---- */
 
-static int simulated_socket(int domain, int type, int protocol) {
-    return (int)SIMULATED(socket, domain, type, protocol);
-}
-static int simulated_socketpair(int domain, int type, int protocol, int ends[2]) {
-    return (int)SIMULATED(socketpair, domain, type, protocol, ends);
-}
+HAFTI_IO_SOCKET_CALLS(SIMULATED_ALIKE)
+
 static int simulated_bind(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
     return (int)SIMULATED(bind, socket, address.__sockaddr__, size);
-}
-static int simulated_listen(int socket, int backlog) {
-    return (int)SIMULATED(listen, socket, backlog);
 }
 static int simulated_accept4(int listener, __SOCKADDR_ARG address, socklen_t *restrict size,
                              int flags) {
@@ -143,22 +120,11 @@ static int simulated_accept(int listener, __SOCKADDR_ARG address, socklen_t *res
 static int simulated_connect(int socket, __CONST_SOCKADDR_ARG address, socklen_t size) {
     return (int)SIMULATED(connect, socket, address.__sockaddr__, size);
 }
-static int simulated_shutdown(int socket, int how) {
-    return (int)SIMULATED(shutdown, socket, how);
-}
 static int simulated_getsockname(int socket, __SOCKADDR_ARG address, socklen_t *restrict size) {
     return (int)SIMULATED(getsockname, socket, address.__sockaddr__, size);
 }
 static int simulated_getpeername(int socket, __SOCKADDR_ARG address, socklen_t *restrict size) {
     return (int)SIMULATED(getpeername, socket, address.__sockaddr__, size);
-}
-static int simulated_getsockopt(int socket, int level, int option, void *restrict value,
-                                socklen_t *restrict size) {
-    return (int)SIMULATED(getsockopt, socket, level, option, value, size);
-}
-static int simulated_setsockopt(int socket, int level, int option, const void *value,
-                                socklen_t size) {
-    return (int)SIMULATED(setsockopt, socket, level, option, value, size);
 }
 
 /* ---- Any descriptor ---- */
@@ -184,9 +150,6 @@ static int simulated_ioctl(int descriptor, unsigned long request, ...) {
 static int simulated_dup(int descriptor) {
     return simulated_fcntl(descriptor, F_DUPFD, NULL);
 }
-static int simulated_fsync(int descriptor) {
-    return (int)SIMULATED(fsync, descriptor);
-}
 
 /* ---- The table ---- */
 
@@ -197,7 +160,6 @@ static void make_table(void) {
 #define IS_SIMULATED(name) simulated.name = simulated_##name;
     HAFT_POSIX_OF_DESCRIPTORS(IS_SIMULATED)
 #undef IS_SIMULATED
-    simulated.fdatasync = simulated_fsync;
     hafti_posix_find_simulated_files(&simulated);
 }
 
@@ -205,6 +167,10 @@ static const hafti_posix_system_t *simulated_system(void) {
     static pthread_once_t is_made = PTHREAD_ONCE_INIT;
     SYSTEM(pthread_once)(&is_made, make_table);
     return &simulated;
+}
+
+__attribute__((constructor)) static void tell_that_it_is_there(void) {
+    haft_io_simulates_c_library = true;
 }
 
 /* (A thread that has been blocked for a task, by haft_io_block_thread, is on none.) */

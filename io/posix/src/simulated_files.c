@@ -7,6 +7,9 @@
 #include <string.h>
 #include <sys/sysmacros.h>
 
+HAFTI_IO_FILE_CALLS(SIMULATED_ALIKE)
+HAFTI_IO_FURTHER_FILE_CALLS(SIMULATED_ALIKE)
+
 /* ---- Descriptors ---- */
 
 static int simulated_openat(int directory, const char *path, int flags, ...) {
@@ -20,17 +23,11 @@ static int simulated_openat(int directory, const char *path, int flags, ...) {
     return (int)SIMULATED(openat, directory, path, flags, mode);
 }
 
-static off_t simulated_lseek(int descriptor, off_t offset, int whence) {
-    return SIMULATED(lseek, descriptor, offset, whence);
-}
 static int simulated_ftruncate(int descriptor, off_t size) {
     return (int)SIMULATED(truncate, descriptor, "", size, AT_EMPTY_PATH);
 }
 static int simulated_truncate(const char *path, off_t size) {
     return (int)SIMULATED(truncate, AT_FDCWD, path, size, 0);
-}
-static int simulated_fallocate(int descriptor, int mode, off_t offset, off_t size) {
-    return (int)SIMULATED(fallocate, descriptor, mode, offset, size);
 }
 static int simulated_posix_fallocate(int descriptor, off_t offset, off_t size) {
     return -haft_io_simulated_calls()->fallocate(descriptor, 0, offset, size);
@@ -38,9 +35,6 @@ static int simulated_posix_fallocate(int descriptor, off_t offset, off_t size) {
 static int simulated_posix_fadvise(int descriptor, off_t offset, off_t size, int advice) {
     (void)offset, (void)size, (void)advice;
     return haft_io_simulated_calls()->fcntl(descriptor, F_GETFD, NULL) < 0 ? EBADF : 0;
-}
-static int simulated_flock(int descriptor, int command) {
-    return (int)SIMULATED(flock, descriptor, command);
 }
 /* Nobody else is the process. */
 static int simulated_lockf(int descriptor, int command, off_t size) {
@@ -89,16 +83,10 @@ static int simulated_statx(int directory, const char *restrict path, int flags, 
     return code;
 }
 
-static int simulated_faccessat(int directory, const char *path, int mode, int flags) {
-    return (int)SIMULATED(faccessat, directory, path, mode, flags);
-}
 static int simulated_euidaccess(const char *path, int mode) {
     return simulated_faccessat(AT_FDCWD, path, mode, 0);
 }
 
-static int simulated_fchmodat(int directory, const char *path, mode_t mode, int flags) {
-    return (int)SIMULATED(fchmodat, directory, path, mode, flags);
-}
 static int simulated_fchmod(int descriptor, mode_t mode) {
     return simulated_fchmodat(descriptor, "", mode, AT_EMPTY_PATH);
 }
@@ -123,27 +111,9 @@ static int simulated_futimens(int descriptor, const struct timespec times[2]) {
 
 /* ---- Names ---- */
 
-static int simulated_mkdirat(int directory, const char *path, mode_t mode) {
-    return (int)SIMULATED(mkdirat, directory, path, mode);
-}
 static int simulated_mknodat(int directory, const char *path, mode_t mode, dev_t device) {
     (void)mode, (void)device;
     return (int)SIMULATED(link, directory, path);
-}
-static int simulated_unlinkat(int directory, const char *path, int flags) {
-    return (int)SIMULATED(unlinkat, directory, path, flags);
-}
-static int simulated_remove(const char *path) {
-    int before = hafti_posix_error();
-    int code = simulated_unlinkat(AT_FDCWD, path, 0);
-    if (code == 0 || hafti_posix_error() != EISDIR)
-        return code;
-    hafti_posix_set_error(before);
-    return simulated_unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
-}
-static int simulated_renameat2(int from_directory, const char *from, int to_directory,
-                               const char *to, unsigned flags) {
-    return (int)SIMULATED(renameat2, from_directory, from, to_directory, to, flags);
 }
 static int simulated_linkat(int from_directory, const char *from, int to_directory, const char *to,
                             int flags) {
@@ -197,4 +167,5 @@ void hafti_posix_find_simulated_files(hafti_posix_system_t *simulated) {
     HAFT_POSIX_OF_FILES(IS_SIMULATED)
     HAFT_POSIX_CALLED_FUNCTIONS(IS_SIMULATED)
 #undef IS_SIMULATED
+    simulated->fdatasync = simulated_fsync;
 }

@@ -39,6 +39,11 @@ void hafti_posix_find_simulated_files(hafti_posix_system_t *simulated);
 
 /* Makes the call in the simulation of the current task, and sets errno. */
 #define SIMULATED(name, ...) hafti_posix_result(haft_io_simulated_calls()->name(__VA_ARGS__))
+/* The function of the C library that differs from the call by errno only (the lists of calls.h). */
+#define SIMULATED_ALIKE(result, name, parameters, arguments)                                       \
+    static result simulated_##name parameters {                                                    \
+        return (result)hafti_posix_result(haft_io_simulated_calls()->name arguments);              \
+    }
 
 /* Whether the number is of a call for the time or for chance that the simulation answers, in which
    the caller is a task; then its result, or -1 and errno. (clocks.c) */

@@ -16,7 +16,7 @@ typedef struct stream {
 } stream_t;
 
 /* NULL, and errno: the caller is not of the stream's run. */
-static const haft_io_simulated_calls_t *calls_of(const stream_t *stream) {
+static const haft_io_calls_t *calls_of(const stream_t *stream) {
     if (hafti_posix_on_task() && haft_io_run_number() == stream->run)
         return haft_io_simulated_calls();
     hafti_posix_set_error(EBADF);
@@ -25,7 +25,7 @@ static const haft_io_simulated_calls_t *calls_of(const stream_t *stream) {
 
 static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
     const stream_t *stream = cookie;
-    const haft_io_simulated_calls_t *calls = calls_of(stream);
+    const haft_io_calls_t *calls = calls_of(stream);
     if (calls == NULL)
         return -1;
     ssize_t done = calls->readv(stream->descriptor, &(struct iovec){buffer, size}, 1, -1);
@@ -36,7 +36,7 @@ static ssize_t read_stream(void *cookie, char *buffer, size_t size) {
    it has to ask anew where the file is. */
 static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
     const stream_t *stream = cookie;
-    const haft_io_simulated_calls_t *calls = calls_of(stream);
+    const haft_io_calls_t *calls = calls_of(stream);
     size_t done = 0;
     while (calls != NULL && done < size) {
         struct iovec rest = {(void *)(uintptr_t)(buffer + done), size - done};
@@ -53,7 +53,7 @@ static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
 
 static int seek_stream(void *cookie, off64_t *offset, int whence) {
     const stream_t *stream = cookie;
-    const haft_io_simulated_calls_t *calls = calls_of(stream);
+    const haft_io_calls_t *calls = calls_of(stream);
     if (calls == NULL)
         return -1;
     int64_t position = calls->lseek(stream->descriptor, *offset, whence);

@@ -4,7 +4,7 @@
 #ifndef HAFTI_POSIX_SYSTEM_H
 #define HAFTI_POSIX_SYSTEM_H
 
-#include "../../src/simulated_calls.h"
+#include "../../src/calls.h"
 #include "haft/io_binding.h"
 
 #include <dirent.h>
@@ -76,9 +76,9 @@
     X(poll)                                                                                        \
     X(fcntl)                                                                                       \
     X(ioctl)                                                                                       \
-    X(dup)                                                                                         \
-    X(fsync)
+    X(dup)
 #define HAFT_POSIX_OF_FILES(X)                                                                     \
+    X(fsync)                                                                                       \
     X(openat)                                                                                      \
     X(lseek)                                                                                       \
     X(ftruncate)                                                                                   \
@@ -221,6 +221,7 @@
     X(pthread_spin_trylock)                                                                        \
     X(flockfile)                                                                                   \
     X(ftrylockfile)                                                                                \
+    X(funlockfile)                                                                                 \
     X(sem_wait)                                                                                    \
     X(sem_clockwait)                                                                               \
     X(sem_timedwait)                                                                               \
@@ -258,7 +259,8 @@
     X(pthread_rwlock_rdlock)                                                                       \
     X(pthread_rwlock_tryrdlock)                                                                    \
     X(pthread_rwlock_wrlock)                                                                       \
-    X(pthread_rwlock_trywrlock)
+    X(pthread_rwlock_trywrlock)                                                                    \
+    X(pthread_rwlock_unlock)
 
 /* Further ones of files, which are asked by a system call: C libraries before glibc 2.33 have other
    names for them. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reading and writing of sockets, pipes, terminals and files: one function for all, on the parts of
- * a message.
+ * How bytes are read from sockets, pipes, terminals and files, and written: one function for all,
+ * on the parts of a message. The C library's functions that do so are in reading.c.
  *
  * It first tries in a way that does not block, whatever the descriptor's mode: with MSG_DONTWAIT
  * for a socket, otherwise with RWF_NOWAIT, otherwise after poll has reported the descriptor ready.
@@ -12,7 +12,7 @@
  * wherever it has interrupted the task; and the scheduler, which is not a task, gets the blocking
  * defaults.
  */
-#include "internal.h"
+#include "transfer.h"
 
 #include "haft/posix.h"
 
@@ -26,67 +26,39 @@
 enum nature { SOCKET, FILE_ON_DISK, OTHER };
 enum { FEW = 8 };
 
-typedef struct transfer {
-    int descriptor;
-    bool outward;
-    bool by_socket;         /* by recv and send instead of read and write */
-    int flags;              /* of recv and send */
-    struct msghdr *message; /* of by_socket: address and control data, or NULL */
-    size_t control_size;    /* their sizes as given, for a receive */
-    const struct iovec *parts;
-    size_t count;
-    int64_t offset; /* of pread and pwrite; otherwise -1 */
-} transfer_t;
-
-static size_t size_of(const struct iovec *parts, size_t count) {
-    size_t size = 0;
-    for (size_t i = 0; i < count; i++)
-        size += parts[i].iov_len;
-    return size;
-}
-
 /* ---- One try ---- */
 
 /* The transfer as a message: its own, or `plain`. */
-static struct msghdr *message_of(const transfer_t *t, struct msghdr *plain) {
+static struct msghdr *message_of(const hafti_posix_transfer_t *t, struct msghdr *plain) {
     struct msghdr *message = t->message != NULL ? t->message : plain;
     message->msg_iov = (struct iovec *)(uintptr_t)t->parts;
     message->msg_iovlen = t->count;
     return message;
 }
 
-static ssize_t try_socket(const transfer_t *t) {
+/* One of two calls of the system that has the descriptor, by the direction: the result, or a
+   negative error number. */
+#define EITHER(t, out, in, ...)                                                                    \
+    ((t)->outward                                                                                  \
+         ? HAFT_POSIX_RESULT(SYSTEM_OF((t)->descriptor, out)((t)->descriptor, __VA_ARGS__))        \
+         : HAFT_POSIX_RESULT(SYSTEM_OF((t)->descriptor, in)((t)->descriptor, __VA_ARGS__)))
+
+static ssize_t try_socket(const hafti_posix_transfer_t *t) {
+    int flags = t->flags | MSG_DONTWAIT;
     if (t->message == NULL && t->count == 1)
-        return t->outward
-                   ? HAFT_POSIX_RESULT(
-                         SYSTEM_OF(t->descriptor, send)(t->descriptor, t->parts->iov_base,
-                                                        t->parts->iov_len, t->flags | MSG_DONTWAIT))
-                   : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor,
-                                                 recv)(t->descriptor, t->parts->iov_base,
-                                                       t->parts->iov_len, t->flags | MSG_DONTWAIT));
+        return EITHER(t, send, recv, t->parts->iov_base, t->parts->iov_len, flags);
     struct msghdr plain = {0}, *message = message_of(t, &plain);
-    return t->outward
-               ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, sendmsg)(t->descriptor, message,
-                                                                     t->flags | MSG_DONTWAIT))
-               : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, recvmsg)(t->descriptor, message,
-                                                                     t->flags | MSG_DONTWAIT));
+    return EITHER(t, sendmsg, recvmsg, message, flags);
 }
 
-static ssize_t transfer_plainly(const transfer_t *t) {
+static ssize_t transfer_plainly(const hafti_posix_transfer_t *t) {
     int count = (int)t->count;
-    if (t->offset >= 0)
-        return t->outward
-                   ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev)(t->descriptor, t->parts,
-                                                                         count, t->offset))
-                   : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, preadv)(t->descriptor, t->parts,
-                                                                        count, t->offset));
-    return t->outward
-               ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, writev)(t->descriptor, t->parts, count))
-               : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, readv)(t->descriptor, t->parts, count));
+    return t->offset >= 0 ? EITHER(t, pwritev, preadv, t->parts, count, t->offset)
+                          : EITHER(t, writev, readv, t->parts, count);
 }
 
 typedef struct in_pool {
-    const transfer_t *transfer;
+    const hafti_posix_transfer_t *transfer;
     ssize_t done;
 } in_pool_t;
 
@@ -100,7 +72,7 @@ enum { LINE = 1024 };
 
 /* For a ready descriptor; the call may still block, on a terminal that has not room for all for
    example. */
-static ssize_t try_after_poll(const transfer_t *t) {
+static ssize_t try_after_poll(const hafti_posix_transfer_t *t) {
     int flags = SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL);
     bool is_refused = flags >= 0 && (flags & O_ACCMODE) == (t->outward ? O_RDONLY : O_WRONLY);
     bool has_no_places = t->offset >= 0 && hafti_io_is_pipe(t->descriptor);
@@ -113,7 +85,7 @@ static ssize_t try_after_poll(const transfer_t *t) {
             return -EAGAIN;
         in_pool_t call = {t, 0};
         int code = 0;
-        if (t->outward && size_of(t->parts, t->count) <= LINE)
+        if (t->outward && hafti_posix_size_of(t->parts, t->count) <= LINE)
             haft_io_call_briefly(transfer_in_pool, &call);
         else
             code = hafti_posix_call_for_a_moment(transfer_in_pool, &call);
@@ -136,9 +108,9 @@ static bool is_made_by_kernel(int file) {
 }
 
 /* A thread of the pool accesses the disk; a small write to the system's memory is made at once. */
-static ssize_t transfer_file(const transfer_t *t) {
+static ssize_t transfer_file(const hafti_posix_transfer_t *t) {
     enum { LITTLE = 65536 };
-    if (t->outward && size_of(t->parts, t->count) <= LITTLE &&
+    if (t->outward && hafti_posix_size_of(t->parts, t->count) <= LITTLE &&
         (SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL) & (O_SYNC | O_DSYNC | O_DIRECT)) ==
             0)
         return transfer_plainly(t);
@@ -161,15 +133,12 @@ static enum nature nature_of(int descriptor) {
 
 /* ---- A try of either ---- */
 
-static __attribute__((noinline)) ssize_t try_other(const transfer_t *t) {
+static __attribute__((noinline)) ssize_t try_other(const hafti_posix_transfer_t *t) {
     /* A write through to the disk waits for the disk, whatever RWF_NOWAIT says. */
     if (t->outward && (SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
         nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
-    ssize_t done = t->outward ? HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, pwritev2)(
-                                    t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT))
-                              : HAFT_POSIX_RESULT(SYSTEM_OF(t->descriptor, preadv2)(
-                                    t->descriptor, t->parts, (int)t->count, t->offset, RWF_NOWAIT));
+    ssize_t done = EITHER(t, pwritev2, preadv2, t->parts, (int)t->count, t->offset, RWF_NOWAIT);
     if (done >= 0 || (done != -EAGAIN && done != -EOPNOTSUPP && !hafti_io_is_missing((int)done)))
         return done;
     if (nature_of(t->descriptor) == FILE_ON_DISK)
@@ -178,7 +147,7 @@ static __attribute__((noinline)) ssize_t try_other(const transfer_t *t) {
 }
 
 /* -EAGAIN: the call would block. */
-static inline ssize_t attempt(const transfer_t *t) {
+static inline ssize_t attempt(const hafti_posix_transfer_t *t) {
     ssize_t done = t->by_socket || t->offset < 0 ? try_socket(t) : -ENOTSOCK;
     return done != -ENOTSOCK || t->by_socket ? done : try_other(t);
 }
@@ -191,7 +160,7 @@ static bool has_control(const struct msghdr *message) {
 }
 
 /* Whether a call that has done a part goes on: a write in full, or a read that asks for all. */
-static bool goes_on(const transfer_t *t) {
+static bool goes_on(const hafti_posix_transfer_t *t) {
     if (t->by_socket && !t->outward)
         return (t->message == NULL || !has_control(t->message)) &&
                (t->flags & (MSG_WAITALL | MSG_PEEK)) == MSG_WAITALL &&
@@ -210,28 +179,28 @@ static short events_now(int descriptor, short events) {
 
 /* A call that may wait leaves data below the low-water mark unread, unless it asks for less than
    the mark; only poll obeys the mark by itself. */
-static bool is_below_mark(const transfer_t *t) {
+static bool is_below_mark(const hafti_posix_transfer_t *t) {
     if (!hafti_posix_some_low_water() || t->outward)
         return false;
     int mark = hafti_io_socket_option(t->descriptor, SO_RCVLOWAT);
-    return mark > 1 && (size_t)mark <= size_of(t->parts, t->count) &&
+    return mark > 1 && (size_t)mark <= hafti_posix_size_of(t->parts, t->count) &&
            hafti_io_blocks(t->descriptor) && events_now(t->descriptor, POLLIN) == 0;
 }
 
 /* For a datagram to the address of a Unix socket: the kernel does not notify when that has room. */
-static bool goes_to_a_queue(const transfer_t *t) {
+static bool goes_to_a_queue(const hafti_posix_transfer_t *t) {
     const struct sockaddr *address = t->message != NULL ? t->message->msg_name : NULL;
     return t->outward && address != NULL && address->sa_family == AF_UNIX &&
            !hafti_posix_may_be_simulated(t->descriptor);
 }
 
 /* A simulation notifies of the first byte, too; but its own peek waits for all. */
-static bool peeks_for_all(const transfer_t *t) {
+static bool peeks_for_all(const hafti_posix_transfer_t *t) {
     return hafti_posix_may_be_simulated(t->descriptor) &&
            (t->flags & (MSG_WAITALL | MSG_PEEK)) == (MSG_WAITALL | MSG_PEEK);
 }
 
-static int wait_for_all_to_peek(const transfer_t *t) {
+static int wait_for_all_to_peek(const hafti_posix_transfer_t *t) {
     struct msghdr message = {.msg_iov = (struct iovec *)(uintptr_t)t->parts,
                              .msg_iovlen = t->count};
     ssize_t done = HAFT_PERFORM(haft_io_receive_message, t->descriptor, t->flags, &message);
@@ -245,7 +214,7 @@ typedef struct waits {
     unsigned turn;
 } waits_t;
 
-static int wait_for_more(const transfer_t *t, waits_t *waits) {
+static int wait_for_more(const hafti_posix_transfer_t *t, waits_t *waits) {
     hafti_posix_look_t look = hafti_posix_look(t->descriptor);
     if (!hafti_io_blocks(t->descriptor))
         return -EAGAIN;
@@ -265,7 +234,7 @@ static int wait_for_more(const transfer_t *t, waits_t *waits) {
 }
 
 /* Takes from the front of the parts what has been done. */
-static void advance(transfer_t *t, struct iovec *parts, size_t done) {
+static void advance(hafti_posix_transfer_t *t, struct iovec *parts, size_t done) {
     if (t->offset >= 0)
         t->offset += (int64_t)done;
     size_t first = 0;
@@ -281,7 +250,7 @@ static void advance(transfer_t *t, struct iovec *parts, size_t done) {
 }
 
 /* More of a message, with its control data. */
-static ssize_t attempt_to_receive(transfer_t *t, struct msghdr *message) {
+static ssize_t attempt_to_receive(hafti_posix_transfer_t *t, struct msghdr *message) {
     struct msghdr rest = {.msg_control = message->msg_control, .msg_controllen = t->control_size};
     t->message = &rest;
     ssize_t more = attempt(t);
@@ -295,7 +264,7 @@ static ssize_t attempt_to_receive(transfer_t *t, struct msghdr *message) {
 
 /* Whether a receive would find no bytes: but an error perhaps, which it would take from the next
    call, so that this would find the end of the stream. */
-static __attribute__((noinline)) bool lacks_bytes(const transfer_t *t) {
+static __attribute__((noinline)) bool lacks_bytes(const hafti_posix_transfer_t *t) {
     int size = 0;
     return t->by_socket && !t->outward && !hafti_posix_may_be_simulated(t->descriptor) &&
            SYSTEM(ioctl)(t->descriptor, FIONREAD, &size) == 0 && size == 0;
@@ -303,7 +272,7 @@ static __attribute__((noinline)) bool lacks_bytes(const transfer_t *t) {
 
 /* After the first part: as much of the rest as can be done by the deadline, if there is one
    already. */
-static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, waits_t waits) {
+static ssize_t transfer_rest(hafti_posix_transfer_t *t, size_t done, size_t size, waits_t waits) {
     struct iovec few[FEW];
     struct iovec *parts = t->count <= FEW ? few : malloc(t->count * sizeof *parts);
     if (parts == NULL)
@@ -338,7 +307,7 @@ static ssize_t transfer_rest(transfer_t *t, size_t done, size_t size, waits_t wa
 /* A send that connects (MSG_FASTOPEN), and may wait, has begun to connect and sent nothing: from
    then on it only sends. A datagram socket that was shut down reports this only to a call that
    waits. */
-static ssize_t attempt_or_end(transfer_t *t, unsigned turn) {
+static ssize_t attempt_or_end(hafti_posix_transfer_t *t, unsigned turn) {
     ssize_t done = is_below_mark(t) ? -EAGAIN : attempt(t);
     if (done == -EINPROGRESS && hafti_io_blocks(t->descriptor)) {
         t->flags &= ~MSG_FASTOPEN;
@@ -351,23 +320,18 @@ static ssize_t attempt_or_end(transfer_t *t, unsigned turn) {
     return done == -EAGAIN ? 0 : done;
 }
 
-/* Descriptors whose writes block the thread, a bit for each. */
-static uint32_t blocking_writes;
+uint32_t hafti_posix_blocking_writes;
 
 void haft_posix_block_writes(int descriptor) {
     if (descriptor >= 0 && descriptor < 32)
-        __atomic_fetch_or(&blocking_writes, UINT32_C(1) << descriptor, __ATOMIC_RELAXED);
-}
-
-static bool write_blocks(int descriptor) {
-    return descriptor >= 0 && descriptor < 32 &&
-           (__atomic_load_n(&blocking_writes, __ATOMIC_RELAXED) >> descriptor & 1) != 0;
+        __atomic_fetch_or(&hafti_posix_blocking_writes, UINT32_C(1) << descriptor,
+                          __ATOMIC_RELAXED);
 }
 
 /* ---- Waits that no cancel cuts ---- */
 
 /* By which a task that has forked learns whether the child's exec has failed. */
-static bool tells_of_exec(const transfer_t *t) {
+static bool tells_of_exec(const hafti_posix_transfer_t *t) {
     return !t->outward && hafti_posix_awaits_report() &&
            (hafti_io_is_pipe(t->descriptor) ||
             hafti_io_socket_option(t->descriptor, SO_TYPE) == SOCK_SEQPACKET) &&
@@ -383,7 +347,7 @@ static bool is_event_counter(int descriptor) {
 }
 
 typedef struct further_wait {
-    const transfer_t *transfer;
+    const hafti_posix_transfer_t *transfer;
     waits_t *waits;
 } further_wait_t;
 
@@ -392,7 +356,7 @@ static int wait_again(void *argument) {
     return wait_for_more(further->transfer, further->waits);
 }
 
-static int wait_as_callers_expect(const transfer_t *t, waits_t *waits) {
+static int wait_as_callers_expect(const hafti_posix_transfer_t *t, waits_t *waits) {
     int code = wait_for_more(t, waits);
     if (code != -ECANCELED || (!tells_of_exec(t) && !is_event_counter(t->descriptor)))
         return code;
@@ -401,8 +365,7 @@ static int wait_as_callers_expect(const transfer_t *t, waits_t *waits) {
 
 /* ---- The whole call ---- */
 
-/* The rest of a call, from its first try on. `before` is errno as the caller left it. */
-static ssize_t finish(transfer_t *t, int before, ssize_t done) {
+ssize_t hafti_posix_finish_transfer(hafti_posix_transfer_t *t, int before, ssize_t done) {
     waits_t waits = {0};
     while (done == -EAGAIN) {
         int code = wait_as_callers_expect(t, &waits);
@@ -414,381 +377,16 @@ static ssize_t finish(transfer_t *t, int before, ssize_t done) {
     }
     if (done != -EAGAIN && tells_of_exec(t))
         hafti_posix_note_report(done);
-    size_t size = size_of(t->parts, t->count);
+    size_t size = hafti_posix_size_of(t->parts, t->count);
     if (done > 0 && (size_t)done < size && goes_on(t))
         done = transfer_rest(t, (size_t)done, size, waits);
     return hafti_posix_answer(done, before);
 }
 
-static ssize_t transfer(transfer_t t) {
+ssize_t hafti_posix_transfer(hafti_posix_transfer_t *t) {
     int before = hafti_posix_error();
-    if (t.outward && !t.by_socket && write_blocks(t.descriptor))
-        return hafti_posix_answer(transfer_plainly(&t), before);
-    hafti_posix_take_turns(t.descriptor);
-    return finish(&t, before, attempt_or_end(&t, 0));
-}
-
-/* Too many parts, or none with bytes: the system refuses these or does them at once. */
-static bool is_plain(const struct iovec *parts, int count) {
-    return parts != NULL && count > 0 && count <= IOV_MAX && size_of(parts, (size_t)count) != 0;
-}
-static bool is_message(const struct msghdr *message) {
-    return message != NULL && (message->msg_iov != NULL || message->msg_iovlen == 0) &&
-           message->msg_iovlen <= IOV_MAX;
-}
-
-#define READ_OR_WRITE(way, offset_, base, size)                                                    \
-    transfer((transfer_t){.descriptor = descriptor,                                                \
-                          .outward = way,                                                          \
-                          .parts = &(struct iovec){(void *)(uintptr_t)(base), size},               \
-                          .count = 1,                                                              \
-                          .offset = offset_})
-
-/* ---- By libhaft-io's own operations ---- */
-
-/*
- * Most calls are of a socket that blocks without a limit, and end here. libhaft-io's own operation
- * knows whether such a socket is empty, needs no system call to wait, and on io_uring sends
- * together with other tasks; and the task has less on its stack while it waits.
- */
-
-/* (In a simulation what is real blocks its thread.) */
-static bool is_plain_socket(int descriptor, size_t size) {
-    return size != 0 && hafti_posix_is_plain(descriptor) && haft_io_seed() == 0;
-}
-/* -EBUSY: another task does the same, which the operation refuses. A cancelled task may still do
-   what can be done at once. */
-static bool is_to_be_done_otherwise(ssize_t done) {
-    return done == -EBUSY || done == -ECANCELED || done == -ENOTSOCK || done == -ENOMEM;
-}
-
-static transfer_t bytes_of(int descriptor, bool by_socket, bool outward, const struct iovec *bytes,
-                           int flags) {
-    return (transfer_t){.descriptor = descriptor,
-                        .outward = outward,
-                        .by_socket = by_socket,
-                        .flags = flags,
-                        .parts = bytes,
-                        .count = 1,
-                        .offset = -1};
-}
-static __attribute__((noinline)) ssize_t transfer_bytes(int descriptor, bool by_socket,
-                                                        bool outward, const void *buffer,
-                                                        size_t size, int flags) {
-    const struct iovec bytes = {(void *)(uintptr_t)buffer, size};
-    return transfer(bytes_of(descriptor, by_socket, outward, &bytes, flags));
-}
-
-static inline ssize_t read_bytes(int descriptor, bool by_socket, void *buffer, size_t size,
-                                 int flags) {
-    if (flags == 0 && is_plain_socket(descriptor, size)) {
-        int before = hafti_posix_error();
-        ssize_t done = HAFT_PERFORM(haft_io_receive, descriptor, 0, buffer, size, NULL, NULL);
-        if (!is_to_be_done_otherwise(done))
-            return hafti_posix_answer(done, before);
-    }
-    return transfer_bytes(descriptor, by_socket, false, buffer, size, flags);
-}
-
-/* After a part has been written, or none. The operation sends no SIGPIPE, as the system does with
-   that error. */
-static __attribute__((cold, noinline)) ssize_t write_rest(int descriptor, bool by_socket,
-                                                          const void *buffer, size_t size,
-                                                          int flags, int before, ssize_t done) {
-    if (done == -EPIPE || is_to_be_done_otherwise(done))
-        return transfer_bytes(descriptor, by_socket, true, buffer, size, flags);
-    const struct iovec bytes = {(void *)(uintptr_t)buffer, size};
-    transfer_t t = bytes_of(descriptor, by_socket, true, &bytes, flags);
-    return finish(&t, before, done);
-}
-static inline ssize_t write_bytes(int descriptor, bool by_socket, const void *buffer, size_t size,
-                                  int flags) {
-    bool blocks = !by_socket && write_blocks(descriptor); /* as transfer() does */
-    if (blocks || (flags & ~MSG_NOSIGNAL) != 0 || !is_plain_socket(descriptor, size))
-        return transfer_bytes(descriptor, by_socket, true, buffer, size, flags);
-    int before = hafti_posix_error();
-    ssize_t done = HAFT_PERFORM(haft_io_write, descriptor, buffer, size);
-    return done == (ssize_t)size
-               ? hafti_posix_answer(done, before)
-               : write_rest(descriptor, by_socket, buffer, size, flags, before, done);
-}
-
-/* ---- Reading and writing ---- */
-
-HAFT_POSIX_EXPORT ssize_t read(int descriptor, void *buffer, size_t size) {
-    if (!haft_io_runs_here() || size == 0)
-        return SYSTEM_OF(descriptor, read)(descriptor, buffer, size);
-    return read_bytes(descriptor, false, buffer, size, 0);
-}
-
-HAFT_POSIX_EXPORT ssize_t write(int descriptor, const void *buffer, size_t size) {
-    if (!haft_io_runs_here() || size == 0)
-        return SYSTEM_OF(descriptor, write)(descriptor, buffer, size);
-    return write_bytes(descriptor, false, buffer, size, 0);
-}
-
-HAFT_POSIX_EXPORT ssize_t pread(int descriptor, void *buffer, size_t size, off_t offset) {
-    if (!haft_io_runs_here() || size == 0 || offset < 0)
-        return SYSTEM_OF(descriptor, pread)(descriptor, buffer, size, offset);
-    return READ_OR_WRITE(false, offset, buffer, size);
-}
-
-HAFT_POSIX_EXPORT ssize_t pwrite(int descriptor, const void *buffer, size_t size, off_t offset) {
-    if (!haft_io_runs_here() || size == 0 || offset < 0)
-        return SYSTEM_OF(descriptor, pwrite)(descriptor, buffer, size, offset);
-    return READ_OR_WRITE(true, offset, buffer, size);
-}
-
-#define READ_OR_WRITE_PARTS(way, offset_)                                                          \
-    transfer((transfer_t){.descriptor = descriptor,                                                \
-                          .outward = way,                                                          \
-                          .parts = parts,                                                          \
-                          .count = (size_t)count,                                                  \
-                          .offset = offset_})
-
-HAFT_POSIX_EXPORT ssize_t readv(int descriptor, const struct iovec *parts, int count) {
-    if (!haft_io_runs_here() || !is_plain(parts, count))
-        return SYSTEM_OF(descriptor, readv)(descriptor, parts, count);
-    if (count == 1)
-        return read_bytes(descriptor, false, parts->iov_base, parts->iov_len, 0);
-    return READ_OR_WRITE_PARTS(false, -1);
-}
-
-HAFT_POSIX_EXPORT ssize_t writev(int descriptor, const struct iovec *parts, int count) {
-    if (!haft_io_runs_here() || !is_plain(parts, count))
-        return SYSTEM_OF(descriptor, writev)(descriptor, parts, count);
-    if (count == 1)
-        return write_bytes(descriptor, false, parts->iov_base, parts->iov_len, 0);
-    return READ_OR_WRITE_PARTS(true, -1);
-}
-
-HAFT_POSIX_EXPORT ssize_t preadv(int descriptor, const struct iovec *parts, int count,
-                                 off_t offset) {
-    if (!haft_io_runs_here() || !is_plain(parts, count) || offset < 0)
-        return SYSTEM_OF(descriptor, preadv)(descriptor, parts, count, offset);
-    return READ_OR_WRITE_PARTS(false, offset);
-}
-
-HAFT_POSIX_EXPORT ssize_t pwritev(int descriptor, const struct iovec *parts, int count,
-                                  off_t offset) {
-    if (!haft_io_runs_here() || !is_plain(parts, count) || offset < 0)
-        return SYSTEM_OF(descriptor, pwritev)(descriptor, parts, count, offset);
-    return READ_OR_WRITE_PARTS(true, offset);
-}
-
-/* The flags are those of preadv2 and pwritev2; without flags these are the functions above. */
-HAFT_POSIX_EXPORT ssize_t preadv2(int descriptor, const struct iovec *parts, int count,
-                                  off_t offset, int flags) {
-    if (flags != 0 || offset < -1 || !haft_io_runs_here() || !is_plain(parts, count))
-        return SYSTEM_OF(descriptor, preadv2)(descriptor, parts, count, offset, flags);
-    return READ_OR_WRITE_PARTS(false, offset);
-}
-
-HAFT_POSIX_EXPORT ssize_t pwritev2(int descriptor, const struct iovec *parts, int count,
-                                   off_t offset, int flags) {
-    if (flags != 0 || offset < -1 || !haft_io_runs_here() || !is_plain(parts, count))
-        return SYSTEM_OF(descriptor, pwritev2)(descriptor, parts, count, offset, flags);
-    return READ_OR_WRITE_PARTS(true, offset);
-}
-
-/* ---- Sockets ---- */
-
-static ssize_t transfer_message(int socket, bool outward, struct msghdr *message, int flags) {
-    return transfer((transfer_t){.descriptor = socket,
-                                 .outward = outward,
-                                 .by_socket = true,
-                                 .flags = flags,
-                                 .message = message,
-                                 .control_size = outward ? 0 : message->msg_controllen,
-                                 .parts = message->msg_iov,
-                                 .count = message->msg_iovlen,
-                                 .offset = -1});
-}
-
-static bool may_wait(int flags) {
-    return (flags & (MSG_DONTWAIT | MSG_ERRQUEUE)) == 0 && haft_io_runs_here();
-}
-
-HAFT_POSIX_EXPORT ssize_t recvmsg(int socket, struct msghdr *message, int flags) {
-    if (!may_wait(flags) || !is_message(message))
-        return SYSTEM_OF(socket, recvmsg)(socket, message, flags);
-    struct msghdr copy = *message;
-    ssize_t done = transfer_message(socket, false, &copy, flags);
-    if (done >= 0) {
-        message->msg_namelen = copy.msg_namelen;
-        message->msg_controllen = copy.msg_controllen;
-        message->msg_flags = copy.msg_flags;
-    }
-    return done;
-}
-
-HAFT_POSIX_EXPORT ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
-    if (!may_wait(flags) || !is_message(message))
-        return SYSTEM_OF(socket, sendmsg)(socket, message, flags);
-    struct msghdr copy = *message;
-    return transfer_message(socket, true, &copy, flags);
-}
-
-/* Takes as many messages as there are at once; like the system, checks the time limit after each
-   message that it waited for. */
-static int receive_many(int socket, struct mmsghdr *messages, unsigned count, int flags,
-                        int64_t deadline) {
-    bool for_one = (flags & MSG_WAITFORONE) != 0;
-    flags &= ~MSG_WAITFORONE;
-    unsigned got = 0;
-    while (got < count) {
-        int more = (int)HAFT_POSIX_RESULT(SYSTEM_OF(socket, recvmmsg)(
-            socket, messages + got, count - got, flags | MSG_DONTWAIT, NULL));
-        if (more == -EAGAIN && (got == 0 || !for_one)) {
-            ssize_t size = HAFT_POSIX_RESULT(recvmsg(socket, &messages[got].msg_hdr, flags));
-            messages[got].msg_len = size >= 0 ? (unsigned)size : 0;
-            more = size >= 0 ? 1 : (int)size;
-        }
-        if (more <= 0)
-            return got != 0 ? (int)got : more;
-        got += (unsigned)more;
-        if (deadline != HAFT_IO_FOREVER && HAFT_PERFORM(haft_io_now) >= deadline)
-            break;
-    }
-    return (int)got;
-}
-
-HAFT_POSIX_EXPORT int recvmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags,
-                               struct timespec *limit) {
-    if (!may_wait(flags) || !hafti_posix_on_task())
-        return SYSTEM_OF(socket, recvmmsg)(socket, messages, count, flags, limit);
-    int before = hafti_posix_error();
-    int64_t deadline = hafti_posix_deadline(limit);
-    int done =
-        deadline < 0 ? (int)deadline : receive_many(socket, messages, count, flags, deadline);
-    return (int)hafti_posix_answer(done, before);
-}
-
-HAFT_POSIX_EXPORT int sendmmsg(int socket, struct mmsghdr *messages, unsigned count, int flags) {
-    if (!may_wait(flags) || !hafti_posix_on_task())
-        return SYSTEM_OF(socket, sendmmsg)(socket, messages, count, flags);
-    int before = hafti_posix_error();
-    unsigned sent = 0;
-    ssize_t size = 0;
-    while (sent < count &&
-           (size = HAFT_POSIX_RESULT(sendmsg(socket, &messages[sent].msg_hdr, flags))) >= 0)
-        messages[sent++].msg_len = (unsigned)size;
-    return (int)hafti_posix_answer(sent != 0 ? (ssize_t)sent : size, before);
-}
-
-HAFT_POSIX_EXPORT ssize_t recvfrom(int socket, void *restrict buffer, size_t size, int flags,
-                                   __SOCKADDR_ARG address, socklen_t *restrict address_size) {
-    if (!may_wait(flags) || (address.__sockaddr__ != NULL && address_size == NULL))
-        return SYSTEM_OF(socket, recvfrom)(socket, buffer, size, flags, address, address_size);
-    struct msghdr message = hafti_posix_message(&(struct iovec){buffer, size}, address.__sockaddr__,
-                                                address.__sockaddr__ != NULL ? *address_size : 0);
-    ssize_t done = transfer_message(socket, false, &message, flags);
-    if (done >= 0 && address.__sockaddr__ != NULL)
-        *address_size = message.msg_namelen;
-    return done;
-}
-
-HAFT_POSIX_EXPORT ssize_t sendto(int socket, const void *buffer, size_t size, int flags,
-                                 __CONST_SOCKADDR_ARG address, socklen_t address_size) {
-    if (!may_wait(flags))
-        return SYSTEM_OF(socket, sendto)(socket, buffer, size, flags, address, address_size);
-    struct msghdr message = hafti_posix_message(&(struct iovec){(void *)(uintptr_t)buffer, size},
-                                                address.__sockaddr__, address_size);
-    return transfer_message(socket, true, &message, flags);
-}
-
-HAFT_POSIX_EXPORT ssize_t recv(int socket, void *buffer, size_t size, int flags) {
-    if (!may_wait(flags))
-        return SYSTEM_OF(socket, recv)(socket, buffer, size, flags);
-    return read_bytes(socket, true, buffer, size, flags);
-}
-
-HAFT_POSIX_EXPORT ssize_t send(int socket, const void *buffer, size_t size, int flags) {
-    if (!may_wait(flags))
-        return SYSTEM_OF(socket, send)(socket, buffer, size, flags);
-    return write_bytes(socket, true, buffer, size, flags);
-}
-
-/* ---- Files ---- */
-
-typedef struct sync_call {
-    int (*function)(int descriptor);
-    int descriptor;
-    ssize_t done;
-} sync_call_t;
-
-static void call_sync(void *argument) {
-    sync_call_t *call = argument;
-    call->done = HAFT_POSIX_RESULT(call->function(call->descriptor));
-}
-
-static int synchronise(int (*function)(int descriptor), int descriptor) {
-    if (!hafti_posix_on_task())
-        return function(descriptor);
-    int before = hafti_posix_error();
-    sync_call_t call = {function, descriptor, 0};
-    hafti_posix_block_to_the_end(call_sync, &call);
-    return (int)hafti_posix_answer(call.done, before);
-}
-
-HAFT_POSIX_EXPORT int fsync(int descriptor) {
-    return synchronise(SYSTEM_OF(descriptor, fsync), descriptor);
-}
-
-HAFT_POSIX_EXPORT int fdatasync(int descriptor) {
-    return synchronise(SYSTEM_OF(descriptor, fdatasync), descriptor);
-}
-
-/* ---- Other names: of large files, of glibc, and of the fortified headers ---- */
-
-HAFT_POSIX_ALSO(pread64, pread)
-HAFT_POSIX_ALSO(pwrite64, pwrite)
-HAFT_POSIX_ALSO(preadv64, preadv)
-HAFT_POSIX_ALSO(pwritev64, pwritev)
-HAFT_POSIX_ALSO(preadv64v2, preadv2)
-HAFT_POSIX_ALSO(pwritev64v2, pwritev2)
-HAFT_POSIX_ALSO(__read, read)
-HAFT_POSIX_ALSO(__write, write)
-HAFT_POSIX_ALSO(__pread64, pread)
-HAFT_POSIX_ALSO(__pwrite64, pwrite)
-HAFT_POSIX_ALSO(__send, send)
-
-ssize_t __read_chk(int descriptor, void *buffer, size_t size, size_t room);
-ssize_t __pread_chk(int descriptor, void *buffer, size_t size, off_t offset, size_t room);
-ssize_t __pread64_chk(int descriptor, void *buffer, size_t size, off64_t offset, size_t room);
-ssize_t __recv_chk(int socket, void *buffer, size_t size, size_t room, int flags);
-ssize_t __recvfrom_chk(int socket, void *restrict buffer, size_t size, size_t room, int flags,
-                       __SOCKADDR_ARG address, socklen_t *restrict address_size);
-
-HAFT_POSIX_EXPORT ssize_t __read_chk(int descriptor, void *buffer, size_t size, size_t room) {
-    if (size > room)
-        __chk_fail();
-    return read(descriptor, buffer, size);
-}
-
-HAFT_POSIX_EXPORT ssize_t __pread_chk(int descriptor, void *buffer, size_t size, off_t offset,
-                                      size_t room) {
-    if (size > room)
-        __chk_fail();
-    return pread(descriptor, buffer, size, offset);
-}
-
-HAFT_POSIX_EXPORT ssize_t __pread64_chk(int descriptor, void *buffer, size_t size, off64_t offset,
-                                        size_t room) {
-    return __pread_chk(descriptor, buffer, size, offset, room);
-}
-
-HAFT_POSIX_EXPORT ssize_t __recv_chk(int socket, void *buffer, size_t size, size_t room,
-                                     int flags) {
-    if (size > room)
-        __chk_fail();
-    return recv(socket, buffer, size, flags);
-}
-
-HAFT_POSIX_EXPORT ssize_t __recvfrom_chk(int socket, void *restrict buffer, size_t size,
-                                         size_t room, int flags, __SOCKADDR_ARG address,
-                                         socklen_t *restrict address_size) {
-    if (size > room)
-        __chk_fail();
-    return recvfrom(socket, buffer, size, flags, address, address_size);
+    if (t->outward && !t->by_socket && hafti_posix_write_blocks(t->descriptor))
+        return hafti_posix_answer(transfer_plainly(t), before);
+    hafti_posix_take_turns(t->descriptor);
+    return hafti_posix_finish_transfer(t, before, attempt_or_end(t, 0));
 }

@@ -184,7 +184,7 @@ int hafti_posix_pause(int64_t *pause) {
 }
 
 int hafti_posix_pause_for_lock(int64_t *pause) {
-    const haft_io_simulated_calls_t *calls = haft_io_simulated_calls();
+    const haft_io_calls_t *calls = haft_io_simulated_calls();
     if (calls == NULL)
         return hafti_posix_pause(pause);
     calls->pause(*pause != 0, "a lock");

@@ -212,36 +212,41 @@ int hafti_posix_wake(uintptr_t key, int most, uint32_t bits) {
     return count;
 }
 
-void hafti_posix_visit_parked(bool (*visit)(uint32_t *word)) {
+typedef bool is_woken_t(hafti_posix_waiter_t *waiter, const void *by);
+static void wake_each(is_woken_t *is_woken, const void *by) {
     for (row_t *row = rows; row < rows + (1 << ROW_BITS); row++) {
         if (__atomic_load_n(&row->count, __ATOMIC_RELAXED) == 0)
             continue;
         lock_row(row);
         for (hafti_posix_waiter_t *waiter = row->first, *next; waiter != NULL; waiter = next) {
             next = waiter->next;
-            if (waiter->parks && visit((uint32_t *)(key_of(waiter) & -sizeof(uint32_t))))
+            if (is_woken(waiter, by))
                 wake_one(row, waiter);
         }
         unlock_row(row);
     }
+}
+
+typedef struct visitor {
+    bool (*visit)(uint32_t *word);
+} visitor_t;
+static bool is_visited(hafti_posix_waiter_t *waiter, const void *by) {
+    return waiter->parks &&
+           ((const visitor_t *)by)->visit((uint32_t *)(key_of(waiter) & -sizeof(uint32_t)));
+}
+void hafti_posix_visit_parked(bool (*visit)(uint32_t *word)) {
+    wake_each(is_visited, &(visitor_t){visit});
 }
 
 bool hafti_posix_has_waiters(uintptr_t key) {
     return may_have_waiters(row_of(key));
 }
 
+static bool is_of_kind(hafti_posix_waiter_t *waiter, const void *by) {
+    return (int)(key_of(waiter) % sizeof(uint32_t)) == *(const int *)by;
+}
 void hafti_posix_wake_kind(int kind) {
-    for (row_t *row = rows; row < rows + (1 << ROW_BITS); row++) {
-        if (__atomic_load_n(&row->count, __ATOMIC_RELAXED) == 0)
-            continue;
-        lock_row(row);
-        for (hafti_posix_waiter_t *waiter = row->first, *next; waiter != NULL; waiter = next) {
-            next = waiter->next;
-            if ((int)(key_of(waiter) % sizeof(uint32_t)) == kind)
-                wake_one(row, waiter);
-        }
-        unlock_row(row);
-    }
+    wake_each(is_of_kind, &kind);
 }
 
 static int move_listed(row_t *from, uintptr_t key, row_t *to, uintptr_t other, int most) {

@@ -11,6 +11,8 @@
  * running, 10 if it is unset, 0: never.
  * HAFT_THREADS_WITHOUT is what LD_PRELOAD is set to for the programs that this one starts.
  */
+#include "streams.h"
+
 #include <haft/io.h>
 #include <haft/posix.h>
 
@@ -125,6 +127,7 @@ static int main_as_task(int count, char **arguments, char **environment) {
                                          number_of("HAFT_THREADS_WATCHDOG", 10) * HAFT_IO_SECOND,
                                      .stack_size = stack_size()};
     hide_from_children();
+    haft_threads_wait_in_streams();
     int code = haft_posix_main_as_task(&options, program, count, arguments, environ);
     if (code == 0)
         exit(0); /* main has ended by pthread_exit, and so has the last thread */

@@ -567,11 +567,9 @@ static int by_name(const void *one, const void *other) {
     return strcoll((*first)->d_name, (*second)->d_name);
 }
 
-int hafti_io_files_list(const char *path, struct dirent ***entries) {
+int hafti_io_calls_scandir(const char *path, struct dirent ***entries) {
     file_t *directory;
-    int code = haft_io_yield();
-    if (code == 0)
-        code = hafti_io_path_find(NULL, path, &directory);
+    int code = hafti_io_path_find(NULL, path, &directory);
     if (code == 0 && !is_directory(directory))
         code = -ENOTDIR;
     if (code != 0)
@@ -582,38 +580,8 @@ int hafti_io_files_list(const char *path, struct dirent ***entries) {
     return count;
 }
 
-int hafti_io_files_mkdir(const char *path, mode_t mode) {
-    int code = haft_io_yield();
-    return code == 0 ? hafti_io_path_mkdir(NULL, path, mode) : code;
-}
-
-int hafti_io_files_remove(const char *path) {
-    int code = haft_io_yield();
-    return code == 0 ? hafti_io_path_remove(NULL, path,
-                                            HAFTI_IO_REMOVES_FILES | HAFTI_IO_REMOVES_DIRECTORIES)
-                     : code;
-}
-
-int hafti_io_files_rename(const char *from, const char *to) {
-    hafti_io_path_t old, new;
-    int code = haft_io_yield();
-    if (code == 0)
-        code = hafti_io_path_begin(NULL, from, &old, -EIO);
-    if (code == 0)
-        code = hafti_io_path_look_at(hafti_io_state_here(), NULL, to, &new);
-    return code == 0 ? hafti_io_path_rename(&old, &new, 0) : code;
-}
-
-int hafti_io_files_stat(const char *path, struct stat *status) {
-    file_t *file;
-    int code = haft_io_yield();
-    if (code == 0)
-        code = hafti_io_path_find(NULL, path, &file);
-    if (code == 0 && status == NULL)
-        code = -EFAULT;
-    if (code == 0)
-        hafti_io_file_status(file, status);
-    return code;
+int hafti_io_calls_remove(const char *path) {
+    return hafti_io_path_remove(NULL, path, HAFTI_IO_REMOVES_FILES | HAFTI_IO_REMOVES_DIRECTORIES);
 }
 
 /* ---- The run ---- */

@@ -189,11 +189,6 @@ int hafti_io_path_open(file_t *from, const char *path, int flags, mode_t mode) {
     return descriptor;
 }
 
-int hafti_io_files_open(const char *path, int flags, mode_t mode) {
-    int code = haft_io_yield();
-    return code == 0 ? hafti_io_path_open(NULL, path, flags, mode) : code;
-}
-
 static ssize_t write_file(file_t *file, const hafti_io_memory_t *memory, size_t at, size_t size,
                           bool synced) {
     size_t end, before = file->now.size;
@@ -260,44 +255,6 @@ ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
     return done;
 }
 
-static int begin_on(int descriptor, hafti_io_object_t **object, bool writes) {
-    int code = haft_io_yield();
-    if (code != 0)
-        return code;
-    *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
-    if (*object == NULL)
-        return -EBADF;
-    if ((*object)->kind != HAFTI_IO_A_FILE)
-        return -ESPIPE;
-    return hafti_io_fault_of(hafti_io_state_here(), *object, writes);
-}
-
-static ssize_t transfer_at(int descriptor, void *buffer, size_t size, int64_t offset, bool writes) {
-    hafti_io_object_t *object;
-    int code = begin_on(descriptor, &object, writes);
-    if (code != 0)
-        return code;
-    struct iovec part = {buffer, size};
-    hafti_io_memory_t memory = hafti_io_memory_of(&part, 1);
-    return hafti_io_simulated_file_transfers(hafti_io_worker()->simulated, object, &memory, &offset,
-                                             writes);
-}
-
-ssize_t hafti_io_files_pread(int descriptor, void *buffer, size_t size, int64_t offset) {
-    return transfer_at(descriptor, buffer, size, offset, false);
-}
-
-ssize_t hafti_io_files_pwrite(int descriptor, const void *buffer, size_t size, int64_t offset) {
-    return transfer_at(descriptor, (void *)(uintptr_t)buffer, size, offset, true);
-}
-
-int64_t hafti_io_files_seek(int descriptor, int64_t by) {
-    hafti_io_object_t *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
-    if (object == NULL)
-        return -EBADF;
-    return object->kind == HAFTI_IO_A_FILE ? object->position += by : -ESPIPE;
-}
-
 static int sync_object(hafti_io_object_t *object) {
     if (object->stale)
         return -EIO;
@@ -309,7 +266,7 @@ static int sync_object(hafti_io_object_t *object) {
     return 0;
 }
 
-int hafti_io_files_sync(int descriptor) {
+int hafti_io_calls_fsync(int descriptor) {
     state_t *state = hafti_io_state_here();
     hafti_io_object_t *object = hafti_io_object_of(state, descriptor);
     if (object == NULL)
@@ -318,9 +275,4 @@ int hafti_io_files_sync(int descriptor) {
         return -EINVAL;
     int code = hafti_io_fault_of(state, object, false);
     return code != 0 ? code : sync_object(object);
-}
-
-int hafti_io_files_fsync(int descriptor) {
-    int code = haft_io_yield();
-    return code != 0 ? code : hafti_io_files_sync(descriptor);
 }

@@ -18,7 +18,7 @@ static hafti_io_simulated_state_t *network(void) {
     return simulated != NULL && simulated->network ? hafti_io_state_here() : NULL;
 }
 
-/* ---- Of the table system.h ---- */
+/* ---- Of the table calls.h ---- */
 
 /* The next listener of those that share the place. */
 static hafti_io_object_t *next_beside(const hafti_io_object_t *listener) {
@@ -46,7 +46,7 @@ static bool is_protocol_of(int domain, int type, int protocol) {
     return protocol == 0 || protocol == (type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP);
 }
 
-int hafti_io_network_socket(int domain, int type, int protocol) {
+int hafti_io_simulated_socket(int domain, int type, int protocol) {
     if (type < 0)
         return -EINVAL;
     if (domain != AF_UNIX && domain != AF_INET && domain != AF_INET6)
@@ -67,13 +67,13 @@ int hafti_io_network_socket(int domain, int type, int protocol) {
     return socket->descriptor;
 }
 
-int hafti_io_network_pipe(int ends[2]) {
+int hafti_io_simulated_pipe(int ends[2]) {
     if (hafti_io_fault_is_drawn(network()->simulated))
         return -EMFILE;
     return hafti_io_object_pair(network(), HAFTI_IO_A_PIPE, ends);
 }
 
-int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]) {
+int hafti_io_simulated_socketpair(int domain, int type, int protocol, int ends[2]) {
     (void)protocol;
     if (domain != AF_UNIX)
         return domain == AF_INET || domain == AF_INET6 ? -EOPNOTSUPP : -EAFNOSUPPORT;
@@ -167,7 +167,7 @@ static int begin_bind(int descriptor, const struct sockaddr *address, socklen_t 
     return code != 0 ? code : has_place ? -EINVAL : 0;
 }
 
-int hafti_io_network_bind(int descriptor, const struct sockaddr *address, socklen_t size) {
+int hafti_io_calls_bind(int descriptor, const struct sockaddr *address, socklen_t size) {
     hafti_io_object_t *socket;
     hafti_io_place_there_t place;
     int code = begin_bind(descriptor, address, size, &socket, &place);
@@ -178,29 +178,7 @@ int hafti_io_network_bind(int descriptor, const struct sockaddr *address, sockle
                : hafti_io_simulated_bind(hafti_io_state_here(), socket, &place);
 }
 
-int hafti_io_network_listen(int descriptor, const struct sockaddr *address, socklen_t size,
-                            const haft_io_listen_options_t *options) {
-    hafti_io_object_t *socket;
-    hafti_io_place_there_t place;
-    int code = begin_bind(descriptor, address, size, &socket, &place);
-    if (code != 0)
-        return code;
-    socket->shares_place = options->reuse_port;
-    code = hafti_io_simulated_bind(hafti_io_state_here(), socket, &place);
-    return code != 0 ? code : hafti_io_simulated_listen(socket, (size_t)options->backlog);
-}
-
-int hafti_io_network_port(int descriptor) {
-    const hafti_io_object_t *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
-    if (object == NULL)
-        return -EBADF;
-    if (!hafti_io_object_is_socket(object))
-        return -ENOTSOCK;
-    bool internet = object->place.family == AF_INET || object->place.family == AF_INET6;
-    return internet ? object->place.port : -EAFNOSUPPORT;
-}
-
-int hafti_io_network_shutdown(int descriptor, int how) {
+int hafti_io_calls_shutdown(int descriptor, int how) {
     hafti_io_simulated_state_t *state = hafti_io_state_here();
     hafti_io_object_t *end = hafti_io_object_of(state, descriptor);
     if (end == NULL)
@@ -469,7 +447,7 @@ void hafti_io_simulated_network_stop(hafti_io_simulated_state_t *state) {
 }
 
 /* Any host that the program may know is this one. */
-const char *hafti_io_network_host_of(const char *host, int family) {
+const char *hafti_io_calls_host_of(const char *host, int family) {
     struct in6_addr address;
     if (inet_pton(AF_INET, host, &address) == 1 || inet_pton(AF_INET6, host, &address) == 1)
         return host;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The system calls of a simulation on files and directories, by path and by descriptor, for code
- * that knows nothing of it: simulated_calls.h. A path begins in a directory's descriptor, which is
+ * that knows nothing of it: calls.h. A path begins in a directory's descriptor, which is
  * simulated, or in the current directory (AT_FDCWD).
  */
 #include "simulation.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The system calls of a simulation on sockets and on any descriptor, for code that knows nothing of
- * it: simulated_calls.h. It has the calls that are no operation of libhaft-io: modes, options,
+ * it: calls.h. It has the calls that are no operation of libhaft-io: modes, options,
  * names, listening, further numbers.
  *
  * Options that make no difference in a simulation are kept, and told again. Options that do:
@@ -186,8 +186,21 @@ static void begin_mode(int descriptor, int type) {
     kept_at_exec(descriptor, (type & SOCK_CLOEXEC) == 0);
 }
 
+/* The flags of pipes and sockets are the same. */
+static int begin_modes(int code, const int ends[2], int type) {
+    for (int i = 0; i < 2 && code == 0; i++)
+        begin_mode(ends[i], type);
+    return code;
+}
+
+static int call_pipe2(int ends[2], int flags) {
+    if ((flags & ~(O_NONBLOCK | O_CLOEXEC)) != 0)
+        return -EINVAL;
+    return begin_modes(hafti_io_simulated_pipe(ends), ends, flags);
+}
+
 static int call_socket(int domain, int type, int protocol) {
-    int made = hafti_io_network_socket(domain, type, protocol);
+    int made = hafti_io_simulated_socket(domain, type, protocol);
     if (made >= 0)
         begin_mode(made, type);
     return made;
@@ -196,10 +209,7 @@ static int call_socket(int domain, int type, int protocol) {
 static int call_socketpair(int domain, int type, int protocol, int ends[2]) {
     if (ends == NULL)
         return -EFAULT;
-    int code = hafti_io_network_pair(domain, type, protocol, ends);
-    for (int i = 0; i < 2 && code == 0; i++)
-        begin_mode(ends[i], type);
-    return code;
+    return begin_modes(hafti_io_simulated_socketpair(domain, type, protocol, ends), ends, type);
 }
 
 /* ---- Connections ---- */
@@ -496,7 +506,24 @@ static int call_getsockopt(int descriptor, int level, int option, void *value, s
 
 /* ---- The table ---- */
 
-static const haft_io_simulated_calls_t calls = {
+const haft_io_calls_t hafti_io_simulation_calls = {
+    .socket = call_socket,
+    .socketpair = call_socketpair,
+    .listen = call_listen,
+    .shutdown = hafti_io_calls_shutdown,
+    .getsockopt = call_getsockopt,
+    .setsockopt = call_setsockopt,
+    .pipe2 = call_pipe2,
+    .bind = hafti_io_calls_bind,
+    .getsockname = call_getsockname,
+    .getpeername = call_getpeername,
+    .accept4 = call_accept4,
+    .connect = call_connect,
+    .recvmsg = call_recvmsg,
+    .recvmmsg = call_recvmmsg,
+    .sendmsg = call_sendmsg,
+    .host_of = hafti_io_calls_host_of,
+    .real_of = hafti_io_calls_real_of,
     .poll = poll_now,
     .readv = call_readv,
     .writev = call_writev,
@@ -504,51 +531,38 @@ static const haft_io_simulated_calls_t calls = {
     .ioctl = call_ioctl,
     .pause = hafti_io_simulated_pause,
     .random = draw_bytes,
-    .socket = call_socket,
-    .socketpair = call_socketpair,
-    .bind = hafti_io_network_bind,
-    .listen = call_listen,
-    .accept4 = call_accept4,
-    .connect = call_connect,
-    .recvmsg = call_recvmsg,
-    .recvmmsg = call_recvmmsg,
-    .sendmsg = call_sendmsg,
-    .shutdown = hafti_io_network_shutdown,
-    .getsockname = call_getsockname,
-    .getpeername = call_getpeername,
-    .getsockopt = call_getsockopt,
-    .setsockopt = call_setsockopt,
-    .host_of = hafti_io_network_host_of,
-    .fsync = hafti_io_files_sync,
     .openat = hafti_io_calls_openat,
+    .fsync = hafti_io_calls_fsync,
     .lseek = hafti_io_calls_lseek,
+    .truncate = hafti_io_calls_truncate,
     .fallocate = hafti_io_calls_fallocate,
     .flock = hafti_io_calls_flock,
-    .list = hafti_io_calls_list,
-    .mkdirat = hafti_io_calls_mkdirat,
-    .unlinkat = hafti_io_calls_unlinkat,
-    .renameat2 = hafti_io_calls_renameat2,
-    .link = hafti_io_calls_link,
-    .realpath = hafti_io_calls_realpath,
     .fstatat = hafti_io_calls_fstatat,
     .faccessat = hafti_io_calls_faccessat,
     .fchmodat = hafti_io_calls_fchmodat,
-    .truncate = hafti_io_calls_truncate,
-    .chdir = hafti_io_calls_chdir,
     .utimensat = hafti_io_calls_utimensat,
+    .mkdirat = hafti_io_calls_mkdirat,
+    .remove = hafti_io_calls_remove,
+    .unlinkat = hafti_io_calls_unlinkat,
+    .renameat2 = hafti_io_calls_renameat2,
+    .link = hafti_io_calls_link,
+    .scandir = hafti_io_calls_scandir,
+    .list = hafti_io_calls_list,
+    .realpath = hafti_io_calls_realpath,
+    .chdir = hafti_io_calls_chdir,
 };
 
-const haft_io_simulated_calls_t *haft_io_simulated_calls(void) {
+const haft_io_calls_t *haft_io_simulated_calls(void) {
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
-    return simulated != NULL && simulated->seed != 0 ? &calls : NULL; /* no replay */
+    return simulated != NULL ? simulated->calls : NULL; /* NULL of a replay, too */
 }
 
-const haft_io_simulated_calls_t *haft_io_simulated_network_calls(void) {
+const haft_io_calls_t *haft_io_simulated_network_calls(void) {
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
-    return simulated != NULL && simulated->network ? &calls : NULL;
+    return simulated != NULL && simulated->network ? simulated->calls : NULL;
 }
 
-const haft_io_simulated_calls_t *haft_io_simulated_file_calls(void) {
+const haft_io_calls_t *haft_io_simulated_file_calls(void) {
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
-    return simulated != NULL && simulated->files ? &calls : NULL;
+    return simulated != NULL && simulated->files ? simulated->calls : NULL;
 }

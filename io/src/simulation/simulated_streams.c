@@ -252,7 +252,7 @@ static int make_real_pair(int real[2]) {
         SYS_socketpair, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, (long)real, 0, 0);
 }
 
-int hafti_io_network_real_of(int descriptor) {
+int hafti_io_calls_real_of(int descriptor) {
     state_t *state = hafti_io_state_here();
     object_t *end = hafti_io_object_of(state, descriptor);
     if (end == NULL)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The time of a simulation, which passes when no task can go on: it jumps to the next timer. Where
- * there is none, nobody can go on any more: who waits for what is printed, and the tasks are
- * cancelled.
+ * there is none, no task can go on any more: it prints which task waits for what, and cancels the
+ * tasks.
  */
 #include "simulation.h"
 

@@ -15,11 +15,6 @@ typedef hafti_io_object_t object_t;
 
 /* ---- The table of objects ---- */
 
-static bool is_stream(int descriptor) {
-    const object_t *object = hafti_io_object_of(hafti_io_state_here(), descriptor);
-    return object == NULL || object->kind != HAFTI_IO_DATAGRAMS;
-}
-
 static void close_object(state_t *state, object_t *object) {
     object->open = false;
     switch (object->kind) {
@@ -164,33 +159,11 @@ static const hafti_io_backend_t simulation = {
     .start = start_simulation,
     .stop = stop_simulation,
     .operate = hafti_io_simulated_operate,
+    .transfer = hafti_io_transfer_generally,
     .close = close_number,
     .poll_several = hafti_io_simulated_poll_several,
     .poll = hafti_io_simulated_poll,
     .interrupt = interrupt_simulation,
-};
-
-static const hafti_io_system_t simulated_system = {
-    .is_stream = is_stream,
-    .network = {.pipe = hafti_io_network_pipe,
-                .socket = hafti_io_network_socket,
-                .socket_pair = hafti_io_network_pair,
-                .bind = hafti_io_network_bind,
-                .listen = hafti_io_network_listen,
-                .port = hafti_io_network_port,
-                .shutdown = hafti_io_network_shutdown,
-                .real_of = hafti_io_network_real_of,
-                .host_of = hafti_io_network_host_of},
-    .files = {.open = hafti_io_files_open,
-              .pread = hafti_io_files_pread,
-              .pwrite = hafti_io_files_pwrite,
-              .fsync = hafti_io_files_fsync,
-              .seek = hafti_io_files_seek,
-              .list = hafti_io_files_list,
-              .mkdir = hafti_io_files_mkdir,
-              .remove = hafti_io_files_remove,
-              .rename = hafti_io_files_rename,
-              .stat = hafti_io_files_stat},
 };
 
 bool haft_io_simulates;
@@ -239,7 +212,7 @@ int haft_io_simulate_with(const haft_io_simulation_options_t *options, void *(*m
                                       .faults_one_in = options->faults_one_in,
                                       .switches_one_in = options->switches_one_in,
                                       .backend = &simulation,
-                                      .system = &simulated_system};
+                                      .calls = &hafti_io_simulation_calls};
     __atomic_store_n(&haft_io_simulates, true, __ATOMIC_RELAXED);
     hafti_io_ring(&simulated.lots.ring);
     int code = hafti_io_run_with(main, argument, NULL, &simulated);

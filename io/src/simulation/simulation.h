@@ -30,7 +30,6 @@
 #define HAFTI_IO_SIMULATION_H
 
 #include "../runs.h"
-#include "../system.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -383,7 +382,7 @@ int hafti_io_occupy(hafti_io_simulated_state_t *state, void **places,
                     hafti_io_place_there_t *place);
 void hafti_io_vacate(void **places, const hafti_io_place_there_t *place);
 
-/* ---- Calls on files, for simulated_calls.h (simulated_paths.c) ---- */
+/* ---- Calls on files, for calls.h (simulated_paths.c) ---- */
 
 int hafti_io_calls_openat(int directory, const char *path, int flags, mode_t mode);
 int hafti_io_calls_fstatat(int directory, const char *path, struct stat *status, int flags);
@@ -492,34 +491,23 @@ ssize_t hafti_io_simulated_file_transfers(hafti_io_simulated_t *simulated,
                                           const hafti_io_memory_t *memory, int64_t *offset,
                                           bool writes);
 
-/* The same without a pause before. */
-int hafti_io_files_sync(int descriptor);
+/* ---- The table (simulated_sockets.c) ---- */
 
-/* ---- Of the table system.h ---- */
+extern const haft_io_calls_t hafti_io_simulation_calls;
 
-/* (simulated_network.c, simulated_streams.c) */
-int hafti_io_network_socket(int domain, int type, int protocol);
-int hafti_io_network_pipe(int ends[2]);
-int hafti_io_network_pair(int domain, int type, int protocol, int ends[2]);
-int hafti_io_network_bind(int socket, const struct sockaddr *address, socklen_t size);
-int hafti_io_network_listen(int socket, const struct sockaddr *address, socklen_t size,
-                            const haft_io_listen_options_t *options);
-int hafti_io_network_port(int socket);
-int hafti_io_network_shutdown(int socket, int how);
-/* The end's stream is the system's from now on. -EOPNOTSUPP for what is no end. */
-int hafti_io_network_real_of(int end);
-const char *hafti_io_network_host_of(const char *host, int family);
+/* Its calls in simulated_network.c and simulated_streams.c. */
+int hafti_io_calls_bind(int socket, const struct sockaddr *address, socklen_t size);
+int hafti_io_calls_shutdown(int socket, int how);
+int hafti_io_calls_real_of(int end);
+const char *hafti_io_calls_host_of(const char *host, int family);
+/* Without the mode that the type has with it. */
+int hafti_io_simulated_pipe(int ends[2]);
+int hafti_io_simulated_socket(int domain, int type, int protocol);
+int hafti_io_simulated_socketpair(int domain, int type, int protocol, int ends[2]);
 
-/* (simulated_files.c, simulated_directories.c) Each lets others go on first, as the pool does. */
-int hafti_io_files_open(const char *path, int flags, mode_t mode);
-ssize_t hafti_io_files_pread(int file, void *buffer, size_t size, int64_t offset);
-ssize_t hafti_io_files_pwrite(int file, const void *buffer, size_t size, int64_t offset);
-int hafti_io_files_fsync(int file);
-int64_t hafti_io_files_seek(int file, int64_t by);
-int hafti_io_files_list(const char *path, struct dirent ***entries);
-int hafti_io_files_mkdir(const char *path, mode_t mode);
-int hafti_io_files_remove(const char *path);
-int hafti_io_files_rename(const char *from, const char *to);
-int hafti_io_files_stat(const char *path, struct stat *status);
+/* Its calls in simulated_files.c and simulated_directories.c. */
+int hafti_io_calls_fsync(int descriptor);
+int hafti_io_calls_remove(const char *path);
+int hafti_io_calls_scandir(const char *path, struct dirent ***entries);
 
 #endif

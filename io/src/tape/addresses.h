@@ -7,13 +7,18 @@
 #ifndef HAFTI_IO_ADDRESSES_H
 #define HAFTI_IO_ADDRESSES_H
 
-#include "../system.h"
 #include "replaying.h"
 
 #include <netdb.h>
 
-extern const hafti_io_system_t hafti_io_taped;
+/* The table of a run with a tape. */
+const haft_io_calls_t *hafti_io_taped_calls(void);
 
+/* In a replay: a descriptor that the tape gives, or an error. */
+int hafti_io_taped_descriptor(int descriptor);
+/* Keeps the names in a directory, or the error; returns the count. */
+int hafti_io_tape_names(hafti_io_taped_call_t *call, int count, struct dirent **entries);
+int hafti_io_taped_names(const hafti_io_entry_t *entry, struct dirent ***entries);
 /* Keeps the addresses, or why there are none; returns the code. */
 int hafti_io_tape_addresses(hafti_io_taped_call_t *call, int code,
                             const struct addrinfo *addresses);

@@ -130,9 +130,7 @@ void hafti_io_record_backend(hafti_io_worker_t *worker) {
     tape->real = real;
     tape->backend = *real;
     tape->backend.operate = operate;
-    tape->backend.read = NULL; /* a run with a tape takes no short ways */
-    tape->backend.read_lent = NULL;
-    tape->backend.write = NULL;
+    tape->backend.transfer = hafti_io_transfer_generally;
     tape->backend.watch = real->watch != NULL ? watch : NULL;
     tape->backend.send_last = NULL; /* it is sent by an operation, which has an answer */
     tape->backend.settle = NULL;

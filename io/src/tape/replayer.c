@@ -179,6 +179,7 @@ const hafti_io_backend_t hafti_io_replayer = {
     .start = start,
     .stop = stop,
     .operate = operate,
+    .transfer = hafti_io_transfer_generally,
     .watch = watch,
     .close = close_one,
     .poll_several = poll_several,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The file of a tape, version 1. Numbers of several bytes are LEB128 (seven bits a byte, the lowest
+ * The file of a tape, version 2. Numbers of several bytes are LEB128 (seven bits a byte, the lowest
  * first), and those that may be negative are folded: 0, -1, 1, -2 are 0, 1, 2, 3.
  *
  *   head      "HAFTTAPE", then four texts, each of which ends with '\0': the version of the format,
@@ -33,7 +33,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define FORMAT "1"
+#define FORMAT "2"
 #if defined(__x86_64__)
 #    define ARCHITECTURE "x86_64"
 #elif defined(__aarch64__)

@@ -5,7 +5,7 @@
  *
  *   what asks                        | where it meets the tape
  *   operations on descriptors, polls | the table of the back end (recorder.c, replayer.c)
- *   sockets, files and names made    | the tables of system.h (taped_system.c)
+ *   sockets, files and names made    | the table calls.h (taped_system.c, files.c)
  *   blocking work                    | its clause (taped_work.c)
  *   the time, the date, chance       | hafti_io_tape_number, hafti_io_tape_bytes
  *   which task goes on               | hafti_io_tape_goes_on, by the loop; a replay has
@@ -27,14 +27,14 @@
     one(RANDOM, "random bytes") one(TURN, "a turn of a select") one(WORK, "blocking work") \
     one(NEXT_PART, "the next part of a call") one(RESOLVE, "the addresses of a name") \
     one(PIPE, "a pipe") one(SOCKET, "a socket") one(SOCKET_PAIR, "a pair of sockets") \
-    one(BIND, "bind") one(LISTEN, "listen") one(PORT, "the port of a socket") \
+    one(BIND, "bind") one(LISTEN, "listen") one(NAME, "the name of a socket") \
     one(SHUTDOWN, "shutdown") one(OPEN, "open") one(PREAD, "pread") one(PWRITE, "pwrite") \
-    one(FSYNC, "fsync") one(SEEK, "seek") one(LIST, "the names in a directory") \
+    one(FSYNC, "fsync") one(LIST, "the names in a directory") \
     one(MKDIR, "mkdir") one(REMOVE, "remove") one(RENAME, "rename") one(STAT, "stat") \
-    one(IS_STREAM, "a socket's type") one(SEND_FILE, "send a file") one(SPLICE, "splice") \
+    one(GET_OPTION, "an option of a socket") one(SEND_FILE, "send a file") one(SPLICE, "splice") \
     one(PROCESS_START, "start a process") one(PROCESS_WAIT, "the end of a process") \
     one(SIGNAL, "a signal") one(DESCRIPTORS, "the descriptors") \
-    one(CALL_OF_C, "a call of the C library")
+    one(CALL_OF_C, "a call of the C library") one(SET_OPTION, "set an option of a socket")
 /* clang-format on */
 
 enum hafti_io_taped {
@@ -97,8 +97,7 @@ typedef struct hafti_io_tape {
     hafti_io_entry_t next;
     const hafti_io_backend_t *real;
     hafti_io_backend_t backend;
-    hafti_io_simulated_t simulated;       /* of a replay */
-    const struct hafti_io_system *system; /* taped_system.c */
+    hafti_io_simulated_t simulated; /* of a replay */
     hafti_io_worker_t *worker;
     /* The program asks for this, which is not what the tape has. */
     void (*differs)(struct hafti_io_tape *tape, unsigned kind, int descriptor)

@@ -4,29 +4,21 @@
  * in a replay, answered. The number of an answer is the call's result; the bytes are those that the
  * call has written.
  */
-#include "../system.h"
 #include "addresses.h"
 
 #include <stdlib.h>
 
-/* A call that writes `size` bytes to `into`, or none (NULL) if it has failed. */
+/* A call that writes `size` bytes to `into`, unless it fails or `into` is NULL. */
 #define TAPED_INTO(kind, descriptor, into, size, call)                                             \
     const hafti_io_entry_t *entry;                                                                 \
     HAFTI_IO_TAPED_CALL taped = hafti_io_tape_begins(HAFTI_IO_TAPED_##kind, descriptor, &entry);   \
     if (entry != NULL)                                                                             \
-        return (__typeof__(call))hafti_io_tape_result(entry, into, size);                          \
-    int64_t result = (int64_t)call;                                                                \
-    return (__typeof__(call))hafti_io_tape_ends(&taped, result, into,                              \
-                                                result >= 0 && (into) != NULL ? (size) : 0)
-/* A call that gives a descriptor. */
-#define TAPED_NEW(kind, call)                                                                      \
-    const hafti_io_entry_t *entry;                                                                 \
-    HAFTI_IO_TAPED_CALL taped = hafti_io_tape_begins(HAFTI_IO_TAPED_##kind, -1, &entry);           \
-    return entry != NULL ? new_descriptor((int)hafti_io_tape_result(entry, NULL, 0))               \
-                         : (int)hafti_io_tape_ends(&taped, call, NULL, 0)
+        return (int)hafti_io_tape_result(entry, into, size);                                       \
+    int result = call;                                                                             \
+    return (int)hafti_io_tape_ends(&taped, result, into, result >= 0 && (into) != NULL ? (size) : 0)
 #define TAPED(kind, descriptor, call) TAPED_INTO(kind, descriptor, (void *)NULL, 0, call)
 
-static int new_descriptor(int descriptor) {
+int hafti_io_taped_descriptor(int descriptor) {
     hafti_io_tape_occupy(hafti_io_worker()->tape, descriptor);
     return descriptor;
 }
@@ -35,7 +27,7 @@ static int new_descriptor(int descriptor) {
 static int new_pair(const hafti_io_entry_t *entry, int ends[2]) {
     int code = (int)hafti_io_tape_result(entry, ends, 2 * sizeof *ends);
     for (int i = 0; code == 0 && i < 2; i++)
-        new_descriptor(ends[i]);
+        hafti_io_taped_descriptor(ends[i]);
     return code;
 }
 #define TAPED_PAIR(kind, ends, call)                                                               \
@@ -46,71 +38,41 @@ static int new_pair(const hafti_io_entry_t *entry, int ends[2]) {
     int code = call;                                                                               \
     return (int)hafti_io_tape_ends(&taped, code, ends, code == 0 ? 2 * sizeof *(ends) : 0)
 
-/* ---- The network ---- */
+/* ---- Sockets ---- */
 
-static int taped_pipe(int ends[2]) {
-    TAPED_PAIR(PIPE, ends, hafti_io_real_network.pipe(ends));
+static int taped_pipe2(int ends[2], int flags) {
+    TAPED_PAIR(PIPE, ends, hafti_io_machine.pipe2(ends, flags));
+}
+static int taped_socketpair(int domain, int type, int protocol, int ends[2]) {
+    TAPED_PAIR(SOCKET_PAIR, ends, hafti_io_machine.socketpair(domain, type, protocol, ends));
 }
 static int taped_socket(int domain, int type, int protocol) {
-    TAPED_NEW(SOCKET, hafti_io_real_network.socket(domain, type, protocol));
-}
-static int taped_socket_pair(int domain, int type, int protocol, int ends[2]) {
-    TAPED_PAIR(SOCKET_PAIR, ends, hafti_io_real_network.socket_pair(domain, type, protocol, ends));
+    const hafti_io_entry_t *entry;
+    HAFTI_IO_TAPED_CALL taped = hafti_io_tape_begins(HAFTI_IO_TAPED_SOCKET, -1, &entry);
+    if (entry != NULL)
+        return hafti_io_taped_descriptor((int)hafti_io_tape_result(entry, NULL, 0));
+    return (int)hafti_io_tape_ends(&taped, hafti_io_machine.socket(domain, type, protocol), NULL,
+                                   0);
 }
 static int taped_bind(int socket, const struct sockaddr *address, socklen_t size) {
-    TAPED(BIND, socket, hafti_io_real_network.bind(socket, address, size));
+    TAPED(BIND, socket, hafti_io_machine.bind(socket, address, size));
 }
-static int taped_listen(int socket, const struct sockaddr *address, socklen_t size,
-                        const haft_io_listen_options_t *options) {
-    TAPED(LISTEN, socket, hafti_io_real_network.listen(socket, address, size, options));
-}
-static int taped_port(int socket) {
-    TAPED(PORT, socket, hafti_io_real_network.port(socket));
+static int taped_listen(int socket, int backlog) {
+    TAPED(LISTEN, socket, hafti_io_machine.listen(socket, backlog));
 }
 static int taped_shutdown(int socket, int how) {
-    TAPED(SHUTDOWN, socket, hafti_io_real_network.shutdown(socket, how));
+    TAPED(SHUTDOWN, socket, hafti_io_machine.shutdown(socket, how));
 }
-static int real_of_itself(int descriptor) {
-    return descriptor;
+static int taped_setsockopt(int socket, int level, int option, const void *value, socklen_t size) {
+    TAPED(SET_OPTION, socket, hafti_io_machine.setsockopt(socket, level, option, value, size));
 }
-static const char *host_itself(const char *host, int family) {
-    (void)family;
-    return host;
+/* (The caller has a whole int, or a whole address: its size is not kept.) */
+static int taped_getsockopt(int socket, int level, int option, void *value, socklen_t *size) {
+    TAPED_INTO(GET_OPTION, socket, value, *size,
+               hafti_io_machine.getsockopt(socket, level, option, value, size));
 }
-
-/* ---- Files ---- */
-
-static int taped_open(const char *path, int flags, mode_t mode) {
-    TAPED_NEW(OPEN, hafti_io_real_files.open(path, flags, mode));
-}
-static ssize_t taped_pread(int file, void *buffer, size_t size, int64_t offset) {
-    const hafti_io_entry_t *entry;
-    HAFTI_IO_TAPED_CALL taped = hafti_io_tape_begins(HAFTI_IO_TAPED_PREAD, file, &entry);
-    if (entry != NULL)
-        return hafti_io_tape_result(entry, buffer, size);
-    ssize_t got = hafti_io_real_files.pread(file, buffer, size, offset);
-    return hafti_io_tape_ends(&taped, got, buffer, got > 0 ? (size_t)got : 0);
-}
-static ssize_t taped_pwrite(int file, const void *buffer, size_t size, int64_t offset) {
-    TAPED(PWRITE, file, hafti_io_real_files.pwrite(file, buffer, size, offset));
-}
-static int taped_fsync(int file) {
-    TAPED(FSYNC, file, hafti_io_real_files.fsync(file));
-}
-static int64_t taped_seek(int file, int64_t by) {
-    TAPED(SEEK, file, hafti_io_real_files.seek(file, by));
-}
-static int taped_mkdir(const char *path, mode_t mode) {
-    TAPED(MKDIR, -1, hafti_io_real_files.mkdir(path, mode));
-}
-static int taped_remove(const char *path) {
-    TAPED(REMOVE, -1, hafti_io_real_files.remove(path));
-}
-static int taped_rename(const char *from, const char *to) {
-    TAPED(RENAME, -1, hafti_io_real_files.rename(from, to));
-}
-static int taped_stat(const char *path, struct stat *status) {
-    TAPED_INTO(STAT, -1, status, sizeof *status, hafti_io_real_files.stat(path, status));
+static int taped_getsockname(int socket, struct sockaddr *address, socklen_t *size) {
+    TAPED_INTO(NAME, socket, address, *size, hafti_io_machine.getsockname(socket, address, size));
 }
 
 /* ---- The names in a directory: each entry, as long as it is, after its size (4 bytes) ---- */
@@ -125,7 +87,7 @@ static void free_names(struct dirent **names, int count) {
     free(names);
 }
 
-static int give_names(const hafti_io_entry_t *answer, struct dirent ***entries) {
+int hafti_io_taped_names(const hafti_io_entry_t *answer, struct dirent ***entries) {
     int count = (int)hafti_io_tape_result(answer, NULL, 0);
     if (count < 0)
         return count;
@@ -148,55 +110,45 @@ static int give_names(const hafti_io_entry_t *answer, struct dirent ***entries) 
     return names != NULL ? count : -ENOMEM;
 }
 
-static int taped_list(const char *path, struct dirent ***entries) {
-    const hafti_io_entry_t *answer;
-    HAFTI_IO_TAPED_CALL taped = hafti_io_tape_begins(HAFTI_IO_TAPED_LIST, -1, &answer);
-    if (answer != NULL)
-        return give_names(answer, entries);
-    int count = hafti_io_real_files.list(path, entries);
-    hafti_io_tape_t *tape = taped.tape;
-    if (tape == NULL || count < 0)
-        return (int)hafti_io_tape_ends(&taped, count, NULL, 0);
+int hafti_io_tape_names(hafti_io_taped_call_t *call, int count, struct dirent **entries) {
+    hafti_io_tape_t *tape = call->tape;
     size_t size = 0;
     for (int i = 0; i < count; i++)
-        size += sizeof(uint32_t) + size_of_name((*entries)[i]);
-    taped.runner->taped = false;
-    taped.tape = NULL;
-    hafti_io_keep_head(tape, HAFTI_IO_TAPED_LIST, -1, count, size);
+        size += sizeof(uint32_t) + size_of_name(entries[i]);
+    call->runner->taped = false;
+    call->tape = NULL;
+    hafti_io_keep_head(tape, call->kind, -1, count, size);
     for (int i = 0; i < count; i++) {
-        uint32_t own = size_of_name((*entries)[i]);
+        uint32_t own = size_of_name(entries[i]);
         hafti_io_keep_bytes(tape, &own, sizeof own);
-        hafti_io_keep_bytes(tape, (*entries)[i], own);
+        hafti_io_keep_bytes(tape, entries[i], own);
     }
     return count;
 }
 
-static bool is_stream(int descriptor) {
-    return hafti_io_is_stream(descriptor);
+/* ---- The table ---- */
+
+static haft_io_calls_t taped_calls;
+
+/* Calls on files are the machine's: files.c keeps them where they come back from the pool. */
+static void make_table(void) {
+    taped_calls = hafti_io_machine;
+    taped_calls.pipe2 = taped_pipe2;
+    taped_calls.socket = taped_socket;
+    taped_calls.socketpair = taped_socketpair;
+    taped_calls.bind = taped_bind;
+    taped_calls.listen = taped_listen;
+    taped_calls.shutdown = taped_shutdown;
+    taped_calls.getsockname = taped_getsockname;
+    taped_calls.getsockopt = taped_getsockopt;
+    taped_calls.setsockopt = taped_setsockopt;
 }
 
-const hafti_io_system_t hafti_io_taped = {
-    .is_stream = is_stream,
-    .network = {.pipe = taped_pipe,
-                .socket = taped_socket,
-                .socket_pair = taped_socket_pair,
-                .bind = taped_bind,
-                .listen = taped_listen,
-                .port = taped_port,
-                .shutdown = taped_shutdown,
-                .real_of = real_of_itself,
-                .host_of = host_itself},
-    .files = {.open = taped_open,
-              .pread = taped_pread,
-              .pwrite = taped_pwrite,
-              .fsync = taped_fsync,
-              .seek = taped_seek,
-              .list = taped_list,
-              .mkdir = taped_mkdir,
-              .remove = taped_remove,
-              .rename = taped_rename,
-              .stat = taped_stat},
-};
+const haft_io_calls_t *hafti_io_taped_calls(void) {
+    static pthread_once_t is_made = PTHREAD_ONCE_INIT;
+    pthread_once(&is_made, make_table);
+    return &taped_calls;
+}
 
 /* ---- The addresses of a name ---- */
 

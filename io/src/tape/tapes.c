@@ -140,7 +140,6 @@ static int open_tape(tape_t *tape, const char *record, const char *replay) {
         dprintf(STDERR_FILENO, "haft-io: the run cannot be recorded in %s: %s.\n", record,
                 strerror(-code));
     tape->differs = differs;
-    tape->system = &hafti_io_taped;
     return code;
 }
 
@@ -247,6 +246,8 @@ static void count_runs(int by) {
 void hafti_io_tape_begin_run(hafti_io_worker_t *worker) {
     tape_t *tape = worker->tape;
     tape->begun = true;
+    worker->calls = worker->simulated_calls = worker->network_calls = worker->file_calls =
+        hafti_io_taped_calls();
     tape->spawned = tape->running = 0;
     tape->numbers_used = 0;
     if (tape->numbers != NULL)

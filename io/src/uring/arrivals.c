@@ -11,7 +11,7 @@
  *                   |                                   |   read of it: these know only what the
  *                   |                                   |   kernel still has
  *
- * What has arrived waits in a queue for the next such call, and is closed or given back with the
+ * An arrival waits in a queue for the next such call, and is closed or given back with the
  * descriptor. Bytes arrive in blocks of memory that the kernel has been provided with: it chooses
  * one when something comes. A block that has arrived is the library's as any other that is lent,
  * and another takes its slot. Few bytes that no task waits for are copied, and the block stays: so
@@ -345,16 +345,17 @@ HAFTI_IO_HOT ssize_t hafti_io_uring_read_arrived(hafti_io_runner_t *runner,
     arrivals_t *arrivals = known->arrivals;
     if (HAFTI_IO_LIKELY(arrivals != NULL && arrivals->receives && arrivals->count != 0))
         return take_received(arrivals, bytes);
-    return hafti_io_read_lent_generally(runner, descriptor, bytes);
+    return hafti_io_transfer_generally(runner, HAFTI_IO_READ_LENT, descriptor, bytes, 0);
 }
 
 /* Where the kernel has been asked for it, which it is mostly. */
-HAFTI_IO_HOT ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int descriptor,
-                                              const void **bytes) {
+HAFTI_IO_HOT ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, enum hafti_io_kind kind,
+                                              int descriptor, const void *bytes, size_t size) {
+    (void)kind, (void)size;
     hafti_io_descriptor_t *known =
         hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFTI_IO_UNLIKELY(known == NULL))
-        return hafti_io_read_lent_generally(runner, descriptor, bytes);
+        return hafti_io_transfer_generally(runner, HAFTI_IO_READ_LENT, descriptor, bytes, 0);
     if (hafti_io_may_arrive_for(known) && HAFTI_IO_LIKELY(!hafti_io_is_withdrawn(runner))) {
         hafti_io_cell_t cell = {HAFTI_IO_WAITING, runner->task};
         hafti_io_waiter_t waiter;
@@ -362,7 +363,7 @@ HAFTI_IO_HOT ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int des
         if (HAFTI_IO_UNLIKELY(code != 0))
             return code;
     }
-    return hafti_io_uring_read_arrived(runner, known, descriptor, bytes);
+    return hafti_io_uring_read_arrived(runner, known, descriptor, (void *)(uintptr_t)bytes);
 }
 
 bool hafti_io_uring_watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *known, int descriptor) {

@@ -148,34 +148,47 @@ static inline bool is_done_otherwise(ssize_t done) {
     return done == -EAGAIN || done == -ENOTSOCK || done == -EINTR;
 }
 
-static HAFTI_IO_HOT ssize_t read_by_ring(hafti_io_runner_t *runner, int descriptor, void *buffer,
-                                         size_t size) {
+static HAFTI_IO_HOT __attribute__((noinline)) ssize_t
+read_by_ring(hafti_io_runner_t *runner, enum hafti_io_kind kind, int descriptor, const void *buffer,
+             size_t size) {
     hafti_io_descriptor_t *known =
         hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFTI_IO_UNLIKELY(known == NULL) || hafti_io_uring_nature(known) != HAFTI_IO_SOCKET ||
         known->arrivals != NULL || hafti_io_is_closing(known) ||
         !hafti_io_ring_empty(&known->waiters[HAFTI_IO_INWARD]) || size == 0 ||
         hafti_io_uring_is_crowded(runner->worker) || hafti_io_is_withdrawn(runner))
-        return -EAGAIN;
-    ssize_t done = ask_alone(runner, known, descriptor, buffer, size, HAFTI_IO_INWARD);
+        return hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
+    ssize_t done =
+        ask_alone(runner, known, descriptor, (void *)(uintptr_t)buffer, size, HAFTI_IO_INWARD);
     if (HAFTI_IO_LIKELY(done > 0))
         HAFTI_IO_TELL_VALGRIND(DEFINED, buffer, (size_t)done);
-    return HAFTI_IO_LIKELY(!is_done_otherwise(done)) ? done : -EAGAIN;
+    return HAFTI_IO_LIKELY(!is_done_otherwise(done))
+               ? done
+               : hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
 }
 
-static HAFTI_IO_HOT ssize_t write_by_ring(hafti_io_runner_t *runner, int descriptor,
-                                          const void *buffer, size_t size) {
+static HAFTI_IO_HOT __attribute__((noinline)) ssize_t
+write_by_ring(hafti_io_runner_t *runner, enum hafti_io_kind kind, int descriptor,
+              const void *buffer, size_t size) {
     hafti_io_descriptor_t *known =
         hafti_io_known_descriptor(runner->worker->crew->descriptors, descriptor);
     if (HAFTI_IO_UNLIKELY(known == NULL) || hafti_io_uring_nature(known) != HAFTI_IO_SOCKET ||
         hafti_io_is_closing(known) || !hafti_io_ring_empty(&known->waiters[HAFTI_IO_OUTWARD]) ||
         !sends_with_others(runner, 0))
-        return hafti_io_transfer_generally(runner, HAFTI_IO_WRITE, descriptor, buffer, size);
+        return hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
     ssize_t done =
         ask_alone(runner, known, descriptor, (void *)(uintptr_t)buffer, size, HAFTI_IO_OUTWARD);
     if (HAFTI_IO_UNLIKELY(is_done_otherwise(done)))
-        return hafti_io_transfer_generally(runner, HAFTI_IO_WRITE, descriptor, buffer, size);
+        return hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
     return HAFTI_IO_LIKELY(done != -EPIPE) ? done : hafti_io_why_broken(known);
+}
+
+static HAFTI_IO_HOT ssize_t transfer_by_ring(hafti_io_runner_t *runner, enum hafti_io_kind kind,
+                                             int descriptor, const void *buffer, size_t size) {
+    return kind == HAFTI_IO_READ_LENT
+               ? hafti_io_uring_read_lent(runner, kind, descriptor, buffer, size)
+           : kind == HAFTI_IO_WRITE ? write_by_ring(runner, kind, descriptor, buffer, size)
+                                    : read_by_ring(runner, kind, descriptor, buffer, size);
 }
 
 /* ---- An answer, and a rest until the next message ---- */
@@ -386,9 +399,7 @@ const hafti_io_backend_t hafti_io_uring = {
     .start = hafti_io_uring_start,
     .stop = hafti_io_uring_stop,
     .operate = operate_by_ring,
-    .read_lent = hafti_io_uring_read_lent,
-    .write = write_by_ring,
-    .read = read_by_ring,
+    .transfer = transfer_by_ring,
     .send_last = send_last_by_ring,
     .settle = settle_last,
     .watch = hafti_io_uring_watch,

@@ -215,7 +215,7 @@ struct hafti_io_arrivals {
 
 /* Functions of hafti_io_backend_t; in a run of several threads nothing is watched. */
 bool hafti_io_uring_watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *known, int descriptor);
-ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, int descriptor, const void **bytes);
+hafti_io_transfer_t hafti_io_uring_read_lent;
 /* A connection, or bytes in lent memory: waits for the next. */
 ssize_t hafti_io_take_arrival(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
                               hafti_io_operation_t *operation);

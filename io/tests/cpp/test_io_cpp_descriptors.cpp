@@ -263,6 +263,18 @@ static void names_are_made_listed_moved_and_removed() {
     });
 }
 
+static void a_wait_for_readiness_ends_at_its_time() {
+    auto waits = [] {
+        auto [left, right] = io::socket::pair();
+        CHECK_EQUAL(left.wait_ready_until(POLLIN, io::from_now(1ms)), 0);
+        right.write_all("x");
+        CHECK_EQUAL(left.wait_ready_until(POLLIN, io::from_now(1h)), POLLIN);
+        CHECK_EQUAL(left.wait_ready_until(POLLIN, std::chrono::system_clock::now() + 1h), POLLIN);
+    };
+    io::run(waits);
+    io::simulate({.seed = 1, .network = true}, waits);
+}
+
 static void blocking_work_returns_and_throws() {
     io::run([] {
         CHECK_EQUAL(*io::call_blocking([] { return std::make_unique<int>(4); }), 4);
@@ -477,6 +489,7 @@ int main() {
     RUN(a_unix_socket_passes_descriptors);
     RUN(files_are_read_and_written_at_offsets);
     RUN(names_are_made_listed_moved_and_removed);
+    RUN(a_wait_for_readiness_ends_at_its_time);
     RUN(blocking_work_returns_and_throws);
     RUN(an_error_says_where);
     RUN(bytes_are_read_into_memory_that_is_lent);

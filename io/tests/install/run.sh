@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a user gets of libhaft-io from `make install`: a program is compiled against an installed tree by
+# libhaft-io as `make install` installs it: a program is compiled against an installed tree by
 # pkg-config and by find_package, shared and static, in C and C++, and runs; and what the library shows.
 set -eu
 cd "$(dirname "$0")"

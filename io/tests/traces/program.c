@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 static haft_io_channel_t *words;
 
@@ -50,6 +51,20 @@ static void *write_byte(void *pipe) {
     return NULL;
 }
 
+/* Holds its thread for longer than others do, until it waits here. */
+static __attribute__((noinline)) int compute_long(int milliseconds) {
+    struct timespec begin, now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    do
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 <
+           milliseconds);
+    return haft_io_sleep(HAFT_IO_MILLISECOND) + 1;
+}
+static void *be_busy(void *unused) {
+    return compute_long(20) != 0 ? unused : NULL;
+}
+
 static void spawn(const char *name, void *(*function)(void *), void *argument) {
     if (haft_io_spawn_with(&(haft_io_task_options_t){.name = name}, function, argument) != 0)
         abort();
@@ -70,6 +85,7 @@ static void *all(void *unused) {
     spawn("a sender", say, NULL);
     spawn("a receiver", hear, NULL);
     spawn("a late one", be_late, NULL);
+    spawn("a busy one", be_busy, NULL);
     spawn("a reader", read_byte, &ends[0]);
     spawn("a writer", write_byte, &ends[1]);
     haft_io_scope_with(&(haft_io_scope_options_t){.name = "a scope that is cancelled"}, cancel_one,

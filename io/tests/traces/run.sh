@@ -4,12 +4,7 @@
 # two, on both back ends; of one that is killed; and what haft-trace says of files that it cannot use.
 set -eu
 program=$1
-command -v python3 >/dev/null || { echo 'python3 is not here'; exit 77; }
-tool="python3 $HAFT_SOURCE_DIR/tools/haft-trace"
-check="python3 $HAFT_SOURCE_DIR/io/tests/traces/check.py"
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$HAFT_SOURCE_DIR/io/tests/traces/head.sh"
 
 # trace THREADS NAME...: its events have these names.
 trace() {
@@ -30,10 +25,13 @@ for backend in epoll ''; do
   grep -q "^'a receiver': 1 tasks" stats
   grep -q '^  hear all = 45: 1  p50 ' stats
   grep -q '^  from wake to run .*p99.9' stats
+  # Where the longest hold has ended, if the file says so: its functions, or places in it.
+  sed -n '/^longest runs/,/^$/p' stats | sed -n "/'a busy one'/,/^  *[0-9.]* [a-z]*s  '/p" >hold
+  grep -q "^ *\(compute_long\|.*traced+0x\)" hold || { cat stats; exit 1; }
   trace 2 'a sender' 'a receiver' 'hear all'
 done
 
-# What operations returned, and what tasks have waited for, as stacks.
+# The results of operations, and the waits of tasks, as stacks.
 trace 1 'read done' 'write done'
 grep -q '^  read  *1; 1 bytes$' stats
 $tool flame trace >stacks
@@ -87,7 +85,7 @@ if command -v readelf >/dev/null && readelf -n "$program" | grep -q 'Provider: h
   fi
 fi
 
-# What a program has done until it was killed is there.
+# The trace of a killed program has all that it did.
 HAFT_IO_TRACE=killed sh -c 'kill -9 $$' 2>/dev/null || true
 [ ! -e killed ]
 HAFT_IO_TRACE=killed "$program" 1 endless &

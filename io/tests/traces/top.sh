@@ -4,11 +4,9 @@
 # connect; what there is when the program has ended, or was killed; and what is said where there is nothing.
 set -eu
 program=$1
-command -v python3 >/dev/null || { echo 'python3 is not here'; exit 77; }
+. "$HAFT_SOURCE_DIR/io/tests/traces/head.sh"
 tool="python3 $HAFT_SOURCE_DIR/tools/haft-top"
-folder=$(mktemp -d)
 trap 'exec 3>&-; rm -rf "$folder"' EXIT
-cd "$folder"
 mkfifo lives
 
 # begins PROGRAM'S ARGUMENT...: it lives until `ends`.
@@ -41,7 +39,7 @@ for threads in 1 2; do
   [ "$(stat -c %a haft-top.$process)" = 600 ]
   $tool --once $process >shown
   shows "^process $process, run 1: 6 tasks, $threads threads" "^ *3  .*  'a \"reader\"' waits for: read$" \
-    "^ *1  .*  'a slow one' waits for: a time$" '  GET goes on$' '  GET /fast = 200$' 'runs/s'
+    "^ *1  .*  'a slow one' waits for: a time$" "  [1-9][0-9,]*  'a busy one' " "  0  'a \"reader\"'" '  GET goes on$' '  GET /fast = 200$' 'runs/s'
   $tool haft-top.$process </dev/null >shown
   shows "'a busy one'"
   ends

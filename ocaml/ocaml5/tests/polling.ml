@@ -38,7 +38,7 @@ let () =
       while List.exists (fun queue -> Atomic.get queue < 0) queues || Atomic.get turn <> me do poll () done);
   play "compare_and_set" ~pass ~wait:(fun poll me -> while not (Atomic.compare_and_set turn me 2) do poll () done)
 
-(* [turn] is looked at by who has the lock. *)
+(* The thread that has the lock reads [turn]. *)
 let with_lock name ~take ~give =
   let turn = ref 0 in
   let rec taken poll = if not (take ()) then begin poll (); taken poll end in

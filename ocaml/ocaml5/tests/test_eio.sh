@@ -19,7 +19,7 @@ sed -n -e '1,/^## A server/d' -e '/^with$/q' -e 's/^    //p' "$HAFT_SOURCE_DIR/d
 compile eio.mli fmt.mli eio_main.mli
 compile server.ml
 
-# What is no flow is refused.
+# A value that is no flow is refused.
 sed 's/ flow / (flow : [ `Accept ] Eio.Std.r) /' server.ml >wrong.ml
 if compile wrong.ml 2>log; then exit 1; fi
 grep 'Eio.Flow.source_ty' log >/dev/null || { cat log; exit 1; }

@@ -1,4 +1,4 @@
-# What the tests of the syntax share: a folder of their own, in it the stand-in for the Effect
+# Shared by the tests of the syntax: a folder of their own, in it the stand-in for the Effect
 # module, compiled, and in $syntax the preprocessor.
 tests=$HAFT_SOURCE_DIR/ocaml/syntax/tests
 syntax=$HAFT_TEST_DIR/haft-effect-syntax

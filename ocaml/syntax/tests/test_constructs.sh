@@ -49,7 +49,7 @@ if [ -n "$packages" ]; then
   cd ..
 fi
 
-# What the compiler adds about the preprocessor that failed names temporary files.
+# The compiler's lines about the preprocessor that failed name temporary files.
 messages() {
   sed -e '/^Command line: /d' -e '/^Error: Error while running/d' -e '/^File ".*", line 1:$/d' -e '/^$/d'
 }
@@ -63,7 +63,7 @@ for source in "$tests"/refusals/*.ml "$tests"/refusals/*.mli; do
   diff -u "$tests/refusals/$name.expected" "$name.output" || fail "$file was not refused as expected"
 done
 
-# What has no syntax errors in a file of mended/ is in the tree, and each error is a node at its place.
+# Each part of a file of mended/ without syntax errors is in the tree, and each error is a node at its place.
 # (The compiler stops at the first.)
 for source in "$tests"/mended/*.ml "$tests"/mended/*.mli; do
   file=$(basename "$source")
@@ -93,7 +93,7 @@ ocamlfind ocamlc -w -65 -c hiding.ml
 ocamlfind ocamlc -w +a-33-70 -warn-error +a -nopervasives -open Hiding -pp "$syntax" -I . -i hidden.ml >hidden.output
 grep -q 'val answer' hidden.output || fail "hidden.ml was compiled to $(cat hidden.output)"
 
-# What is written for OCaml 5 has names of OCaml 5 only.
+# Code that is written for OCaml 5 has names of OCaml 5 only.
 echo 'module Stdlib = struct include Stdlib module Effect = Effect end' >ocaml_5.ml
 ocamlfind ocamlc -c ocaml_5.ml
 for name in cases nesting types; do

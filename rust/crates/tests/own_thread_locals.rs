@@ -338,3 +338,105 @@ fn a_pipe_is_written_under_a_lock_of_its_own() {
         }
     });
 }
+
+/// The part of PostgreSQL's protocol that a simple query needs; the answer is the query's text.
+fn serve_postgres(mut stream: TcpStream) -> std::io::Result<()> {
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        [&[kind], &(body.len() as u32 + 4).to_be_bytes()[..], body].concat()
+    }
+    let mut size = [0; 4];
+    stream.read_exact(&mut size)?;
+    let mut body = vec![0; u32::from_be_bytes(size) as usize - 4];
+    stream.read_exact(&mut body)?;
+    stream.write_all(&[message(b'R', &[0; 4]), message(b'Z', b"I")].concat())?;
+    loop {
+        let mut head = [0; 5];
+        stream.read_exact(&mut head)?;
+        let mut body = vec![0; u32::from_be_bytes(head[1..].try_into().unwrap()) as usize - 4];
+        stream.read_exact(&mut body)?;
+        if head[0] != b'Q' {
+            return Ok(());
+        }
+        let text = body.strip_suffix(&[0]).unwrap();
+        let size = (text.len() as u32).to_be_bytes();
+        let column = [
+            &b"\0\x01name\0"[..],
+            &[0; 6],
+            b"\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0",
+        ];
+        let answer = [
+            message(b'T', &column.concat()),
+            message(b'D', &[b"\0\x01", &size[..], text].concat()),
+            message(b'C', b"SELECT 1\0"),
+            message(b'Z', b"I"),
+        ];
+        pause();
+        stream.write_all(&answer.concat())?;
+    }
+}
+
+fn serve_on_threads(
+    serve: impl Fn(TcpStream) -> std::io::Result<()> + Copy + Send + 'static,
+) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            thread::spawn(move || serve(stream.unwrap()));
+        }
+    });
+    port
+}
+
+#[test]
+fn postgres_asks_from_a_hundred_tasks() {
+    let port = serve_on_threads(serve_postgres);
+    on_tasks(|i| {
+        let options = format!("host=127.0.0.1 port={port} user=tester");
+        let mut client = postgres::Client::connect(&options, postgres::NoTls).unwrap();
+        for question in 0..3 {
+            let text = format!("question {question} of {i}");
+            let rows = client.simple_query(&text).unwrap();
+            let row = rows.iter().find_map(|message| match message {
+                postgres::SimpleQueryMessage::Row(row) => row.get(0),
+                _ => None,
+            });
+            assert_eq!(row, Some(&*text));
+        }
+    });
+}
+
+/// The part of MQTT that a client needs which publishes to itself, with small messages.
+fn serve_mqtt(mut stream: TcpStream) -> std::io::Result<()> {
+    const CONNECT: u8 = 1;
+    const PUBLISH: u8 = 3;
+    loop {
+        let mut head = [0; 2];
+        stream.read_exact(&mut head)?;
+        let mut body = vec![0; head[1].into()];
+        stream.read_exact(&mut body)?;
+        match head[0] >> 4 {
+            CONNECT => stream.write_all(&[0x20, 2, 0, 0])?,
+            PUBLISH => stream.write_all(&[&head[..], &body].concat())?,
+            _ => return Ok(()),
+        }
+    }
+}
+
+#[test]
+fn rumqttc_publishes_from_a_hundred_tasks() {
+    use rumqttc::{Client, Event, Incoming, MqttOptions, QoS};
+    let port = serve_on_threads(serve_mqtt);
+    on_tasks(|i| {
+        let options = MqttOptions::new(format!("task {i}"), "127.0.0.1", port);
+        let (client, mut connection) = Client::new(options, 10);
+        client
+            .publish("topic", QoS::AtMostOnce, false, i.to_string())
+            .unwrap();
+        let came = connection.iter().find_map(|event| match event.unwrap() {
+            Event::Incoming(Incoming::Publish(message)) => Some(message.payload),
+            _ => None,
+        });
+        assert_eq!(came.unwrap(), i.to_string().as_bytes());
+    });
+}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who joins a task may be on another thread.
+// A task may be joined on another thread.
 fn main() {
     haft::run(|| {
         let task = haft::spawn(|| std::rc::Rc::new(1_i32));

@@ -57,7 +57,7 @@ fn what_rust_performs_c_handles() {
             |Ask { base, .. }| base,
             || perform_shared(Ask { base: 1, times: 9 }),
         );
-        // SAFETY: it is of the caller, who waits.
+        // SAFETY: the argument is the caller's, and the caller waits.
         unsafe { *argument.cast::<c_int>() = asked + (2.0 * (x + y)) as c_int + inner };
         argument
     }

@@ -65,6 +65,29 @@ haft apply all bt
 commands
 expect '10,000 tasks' 'run 1: 10,005 tasks' "10,000 tasks 'customer', each waits for: an event \(event closing_time\)"
 
+# A process that runs, as the page has it: gdb -p PID. (The system may forbid that.)
+"$HAFT_TEST_DIR/stuck" live &
+process=$!
+for _ in 1 2 3 4 5 6 7 8 9 10; do
+  session -p $process <<'commands'
+haft tasks
+haft locks
+haft bt printer
+commands
+  if grep -qE "2 tasks 'clerk', each waits for: a mutex|ptrace" "$output"; then
+    break
+  fi
+  sleep 0.2
+done
+kill $process
+wait $process 2>/dev/null
+if grep -q ptrace "$output"; then
+  echo 'gdb may not attach itself to processes here'
+else
+  expect 'attached' "^scope 'main'" "50 tasks 'customer', each waits for: an event \(event closing_time\)" \
+    "2 tasks 'clerk', each waits for: a mutex" '^deadlock:' '^#1 .* print_letters \(.*stuck\.c:[0-9]+'
+fi
+
 # A session of its own: the commands above leave lines that expect_backtraces does not.
 session --args "$HAFT_TEST_DIR/stuck" dead <<'commands'
 run
@@ -142,14 +165,31 @@ commands
 haft apply all bt
 commands
     expect_backtraces "$program, core file"
+    session "$HAFT_TEST_DIR/$program" "$core" <<'commands'
+haft fibers
+haft handlers
+haft handlers printer
+haft task branch
+bt
+haft task
+print household
+commands
+    expect "$program, core file" "^fiber 50 fibers, .*, of tasks 'customer', suspended by 'hafti_io_park' in " '^55 fibers'
+    expect "$program, core file" '^  0  handles .*haft_io_read \(tail\)' '^  1  handles hafti_io_park, .*, installed in ' \
+      '^  0  handles .*haft_io_read \(tail\)' '^#[0-9]+ .*listen_to_branch \('
+    expect "$program, core file" '^.1 = \{mutex = \(held by task [0-9]+ .clerk., task [0-9]+ .clerk. waits\), cents = 5000\}'
   fi
   if core_of "$work/stripped" dead; then
     session "$work/stripped" "$core" <<'commands'
 haft tasks
 haft locks
+haft fibers
+haft handlers printer
+haft bt printer
 commands
     expect_tasks "$program, core file, stripped"
     expect_deadlock "$program, core file, stripped"
+    expect "$program, core file, stripped" '^55 fibers' '^  0  handles .*haft_io_read \(tail\)' '^#[0-9]+ +0x[0-9a-f]+ in '
   fi
 done
 finish

@@ -16,10 +16,12 @@ expect_all() {
   expect "$1" "'branch' waits for: read \(descriptor [0-9]+\), since"
   expect "$1" '^deadlock:' "task [0-9]+ 'clerk' waits for mutex .*, which task [0-9]+ 'clerk' holds"
   expect "$1" "^task [0-9]+ 'printer' waits" '^#0 .* (haft_io_channel_receive|wait_to_receive)' '^#1 .* print_letters at stuck.c:[0-9]+'
-  expect "$1" '^55 fibers'
+  expect "$1" '^55 fibers' '^  0  handles .*haft_io_read \(tail\)'
+  expect "$1" "^2 tasks [-0-9,]+ 'clerk', each waits" '^#1 .* transfer at stuck.c:[0-9]+'
 }
 import="command script import $HAFT_SOURCE_DIR/tools/debug/haft_lldb.py"
-lldb --batch -o "$import" -o run -k 'haft tasks' -k 'haft locks' -k 'haft bt printer' -k 'haft fibers' -k quit \
+lldb --batch -o "$import" -o run -k 'haft tasks' -k 'haft locks' -k 'haft bt printer' -k 'haft fibers' \
+  -k 'haft handlers printer' -k 'haft apply all bt' -k quit \
   "$HAFT_TEST_DIR/stuck" -- dead >"$output" 2>&1 </dev/null
 # A container may forbid lldb to start a process without randomised addresses.
 if grep -q 'personality set failed' "$output"; then
@@ -28,7 +30,8 @@ else
   expect_all live
 fi
 if core_of "$HAFT_TEST_DIR/stuck" dead; then
-  lldb --batch -o "$import" -o 'haft tasks' -o 'haft locks' -o 'haft bt printer' -o 'haft fibers' -c "$core" \
+  lldb --batch -o "$import" -o 'haft tasks' -o 'haft locks' -o 'haft bt printer' -o 'haft fibers' \
+    -o 'haft handlers printer' -o 'haft apply all bt' -c "$core" \
     "$HAFT_TEST_DIR/stuck" >"$output" 2>&1 </dev/null
   expect_all 'core file'
 fi

@@ -111,7 +111,9 @@ typedef struct hafti_here {
 #if defined(__x86_64__) && !defined(HAFT_FREESTANDING)
 HAFTI_INLINE hafti_here_t hafti_here(void) {
     hafti_here_t here;
-    __asm__("movq hafti_thread_state@gottpoff(%%rip), %0" : "=r"(here.thread));
+    /* Volatile, too: in a loop with a switch compilers would keep the distance on the stack, and
+       every address would wait for a line of the fiber's stack. */
+    __asm__ volatile("movq hafti_thread_state@gottpoff(%%rip), %0" : "=r"(here.thread));
     __asm__ volatile("movq %%fs:0(%1), %0" : "=r"(here.current) : "r"(here.thread) : "memory");
     return here;
 }
@@ -330,6 +332,13 @@ HAFTI_INLINE haft_function_t *hafti_clause_function(const haft_clause_t *clause)
     return __atomic_load_n(&clause->function, __ATOMIC_RELAXED);
 }
 
+/* Returns the address, and hides from the compiler that it is the same: after a comparison with a
+   word from memory, the compiler would use that word all the same. */
+HAFTI_INLINE void *hafti_same(void *address) {
+    __asm__ volatile("" : "+r"(address));
+    return address;
+}
+
 /* Performs an effect whose clause is not called in place. */
 HAFTI_INLINE void *hafti_perform_found(hafti_here_t here, hafti_found_t found,
                                        haft_effect_t *effect, void *payload, size_t result_size) {
@@ -338,10 +347,8 @@ HAFTI_INLINE void *hafti_perform_found(hafti_here_t here, hafti_found_t found,
     /* Mostly it is the innermost handler's scope. A predicted branch then replaces a load for which
        the address of the whole switch would wait. */
     hafti_scope_t *scope = found.scope;
-    if (HAFTI_LIKELY(scope == here.current)) {
-        scope = here.current;
-        __asm__ volatile("" : "+r"(scope)); /* or the compiler would use the other all the same */
-    }
+    if (HAFTI_LIKELY(scope == here.current))
+        scope = (hafti_scope_t *)hafti_same(here.current);
     return hafti_suspend(here, hafti_fiber_of(scope), HAFTI_AWAITING(effect, result_size),
                          found.with, payload);
 }
@@ -420,6 +427,14 @@ HAFTI_INLINE bool hafti_resumes_hot(hafti_here_t here, const haft_fiber_t *fiber
             (handles != (const haft_handles_t *)0 &&
              fiber->set == __atomic_load_n(&handles->number, __ATOMIC_RELAXED)));
 }
+/* The innermost scope of a suspended chain, which mostly is the fiber's own. A predicted branch
+   then replaces a load: what the resumer does after the fiber's next request waits for no line of
+   the fiber, so the lines of many fibers in turn are fetched at the same time. */
+HAFTI_INLINE hafti_scope_t *hafti_top_of(haft_fiber_t *fiber) {
+    hafti_scope_t *top = fiber->top;
+    return HAFTI_LIKELY(top == &fiber->scope) ? &((haft_fiber_t *)hafti_same(fiber))->scope : top;
+}
+
 /* Resumes the fiber then. If the words that come back are special, the caller deals with them, and
    the gate is still closed. */
 HAFTI_INLINE hafti_words_t hafti_resume_now(hafti_here_t here, haft_fiber_t *fiber, void *word) {
@@ -428,7 +443,7 @@ HAFTI_INLINE hafti_words_t hafti_resume_now(hafti_here_t here, haft_fiber_t *fib
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (HAFTI_UNLIKELY(fiber->owner != serial))
         hafti_resume_raced(fiber);
-    hafti_set_current(here, fiber->top);
+    hafti_set_current(here, hafti_top_of(fiber));
     return hafti_switch_into(fiber, word);
 }
 

@@ -41,8 +41,9 @@
  *   wait, waitpid, wait3, wait4, waitid, system, popen, pclose, posix_spawn, posix_spawnp,
  *   pthread_join,
  *   pthread_mutex_lock, pthread_mutex_timedlock, pthread_mutex_clocklock, pthread_mutex_unlock,
- *   pthread_rwlock_rdlock, pthread_rwlock_wrlock and their forms with a limit, pthread_spin_lock,
- *   pthread_once, pthread_barrier_init, pthread_barrier_wait, pthread_barrier_destroy, flockfile,
+ *   pthread_rwlock_rdlock, pthread_rwlock_wrlock and their forms with a limit,
+ *   pthread_rwlock_unlock, pthread_spin_lock, pthread_once, pthread_barrier_init,
+ *   pthread_barrier_wait, pthread_barrier_destroy, flockfile, funlockfile,
  *   sem_wait, sem_timedwait, sem_clockwait, sem_post,
  *   pthread_cond_wait, pthread_cond_timedwait, pthread_cond_clockwait, pthread_cond_signal,
  *   pthread_cond_broadcast,
@@ -87,12 +88,12 @@
  * - Programs started by system, popen, posix_spawn and posix_spawnp block the signals that the
  *   program blocks, not those that threads of libhaft-io block.
  * - A mutex may be held by another task of the thread that waits meanwhile, for example in a
- *   library that initialises itself under a mutex. The task tries for such a mutex, and for a
- *   read-write lock, again after turns of other tasks and after pauses. A condition wakes the tasks
- *   that wait for it in their order, before threads. No cancel ends these waits, because their
- *   callers expect no error. A mutex records its thread as its owner, not the task. So a task that
- *   locks a mutex twice waits forever, even where the system returns EDEADLK; and a recursive mutex
- *   lets in another task of the same thread. Tasks that hold a mutex across a wait must not move
+ *   library that initialises itself under a mutex. The task waits for such a mutex, and for a
+ *   read-write lock, until an unlock wakes it. A condition wakes the tasks that wait for it in
+ *   their order, before threads. No cancel ends these waits, because their callers expect no error.
+ *   A mutex records its thread as its owner, not the task. So a task that locks a mutex twice waits
+ *   forever, even where the system returns EDEADLK; and a recursive mutex lets in another task of
+ *   the same thread. Tasks that hold a mutex across a wait must not move
  *   (haft_io_run_options_t.moves).
  * - A static local variable of C++ whose initialiser waits: another task that reaches it waits
  *   until it is initialised, even if both tasks are on one thread. No cancel ends that wait. An
@@ -237,7 +238,8 @@
  * - what the C library calls internally: FILE (fread, fgets, fprintf to a pipe that is full, fopen
  *   of a FIFO). A task that waited there would keep the lock of the FILE, which belongs to the
  *   thread: another task of the thread could use the FILE half changed, and exit and fflush(NULL)
- *   on other threads would wait for the task;
+ *   on other threads would wait for the task. (Under haft-threads(1), where the lock is the task's,
+ *   reads by a FILE from a pipe, a socket or a terminal wait as tasks;)
  * - pause, vmsplice, epoll_pwait2, message queues, semaphores of System V, asynchronous I/O;
  * - conditions that processes share. If only a task of the same thread could end such a wait, the
  *   wait lasts forever. If threads of a library's own end it, call the library in the pool, by

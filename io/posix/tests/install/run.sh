@@ -1,5 +1,5 @@
 #!/bin/sh
-# What a user gets of libhaft-posix from `make install`: a program that names nothing of it is linked with it by
+# libhaft-posix as `make install` installs it: a program that names nothing of it is linked with it by
 # pkg-config and by find_package, or runs with it preloaded, and its tasks wait by themselves.
 set -eu
 cd "$(dirname "$0")"

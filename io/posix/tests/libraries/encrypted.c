@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <haft/posix.h>
 #include <netinet/in.h>
+#include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 #include <sys/socket.h>
@@ -144,7 +145,32 @@ static void talk_on(const haft_io_run_options_t *options) {
     CHECK_EQUAL(haft_io_run_with(options, talk, NULL), 0);
 }
 static void a_hundred_encrypted_connections_are_open_at_once(void) {
-    check_everywhere(talk_on);
+    check_everywhere_twice(talk_on);
+}
+
+/* ---- Errors, of which OpenSSL keeps a queue for each thread ---- */
+
+static void *keeps_its_error(void *argument) {
+    int reason = 100 + (int)(intptr_t)argument;
+    for (int i = 0; i < QUESTIONS; i++) {
+        ERR_raise(ERR_LIB_USER, reason);
+        usleep(100);
+        CHECK_EQUAL(ERR_GET_REASON(ERR_get_error()), reason);
+        CHECK_EQUAL(ERR_get_error(), 0);
+    }
+    return NULL;
+}
+BODY(keep_errors) {
+    for (intptr_t i = 0; i < CLIENTS; i++)
+        haft_io_spawn(keeps_its_error, check_number(i));
+    return NULL;
+}
+static void keep_errors_on(const haft_io_run_options_t *options) {
+    if (options->own_thread_locals)
+        CHECK_EQUAL(haft_io_run_with(options, keep_errors, NULL), 0);
+}
+static void a_queue_of_errors_is_the_tasks_with_thread_locals_of_its_own(void) {
+    check_everywhere_twice(keep_errors_on);
 }
 
 int main(void) {
@@ -157,6 +183,7 @@ int main(void) {
         value[i] = (char)(i * 7 + i / 4096);
     certify();
     RUN(a_hundred_encrypted_connections_are_open_at_once);
+    RUN(a_queue_of_errors_is_the_tasks_with_thread_locals_of_its_own);
     SSL_CTX_free(of_server);
     SSL_CTX_free(of_client);
     return check_end();

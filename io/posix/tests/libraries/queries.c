@@ -64,6 +64,15 @@ static void a_hundred_queries_are_with_the_server_at_once(void) {
     prepare();
     CHECK_RUNS(run_queries);
 }
+static void and_on_tasks_with_thread_locals_of_their_own(void) {
+    if (haft_io_own_thread_locals_refused() != NULL)
+        return;
+    PGconn *connection = connect_to_server();
+    PQclear(ask(connection, "delete from come", PGRES_COMMAND_OK));
+    PQfinish(connection);
+    haft_io_run_options_t own = {.threads = 1, .own_thread_locals = true};
+    CHECK_EQUAL(haft_io_run_with(&own, run_queries, NULL), 0);
+}
 
 /* libpq is told by an error, and says so; the task is unwound afterwards, at its own wait. */
 static PGconn *sleeping;
@@ -99,6 +108,7 @@ int main(int count, char **arguments) {
     options = count > 1 ? arguments[1] : "";
     check_backend();
     RUN(a_hundred_queries_are_with_the_server_at_once);
+    RUN(and_on_tasks_with_thread_locals_of_their_own);
     RUN(a_query_that_is_cancelled_fails);
     return check_end();
 }

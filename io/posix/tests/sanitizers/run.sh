@@ -26,7 +26,7 @@ fail() {
   exit 1
 }
 
-# What is replaced: all that the library exports but its own functions, the headers' effects, and
+# The functions that are replaced: all that the library exports but its own functions, the headers' effects, and
 # what is C++'s.
 nm -D --defined-only "$library" | awk 'NF > 2 { sub("@.*", "", $NF); print $NF }' |
   grep -Ev '^(haft_|_Z)' | sort -u >"$work/replaced"

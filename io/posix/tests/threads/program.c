@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A program with threads, for run.sh; the argument says what it does. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,6 +52,85 @@ static void *spins(void *flag) {
     return NULL;
 }
 
+/* ---- A library that is loaded by a thread, with variables at a fixed place ---- */
+
+static void *loads(void *path) {
+    usleep(1);
+    void *library = dlopen(path, RTLD_NOW);
+    int *(*place)(void);
+    *(void **)&place = library != NULL ? dlsym(library, "place") : NULL;
+    printf("%d in the new variable\n", place != NULL ? *place() : -1);
+    return NULL;
+}
+static void load(char *path) {
+    enum { COUNT = 500 };
+    pthread_t thread;
+    void *memory[COUNT]; /* in which the thread's variables come to lie */
+    for (size_t i = 0; i < COUNT; i++)
+        if ((memory[i] = malloc(1000 + i * 20)) != NULL)
+            memset(memory[i], 0xaa, 1000 + i * 20);
+    for (int i = 0; i < COUNT; i++)
+        free(memory[i]);
+    pthread_create(&thread, NULL, loads, path);
+    pthread_join(thread, NULL);
+}
+
+/* ---- Streams ---- */
+
+static FILE *from;
+static char words[2][64];
+static void *reads_a_line(void *place) {
+    if (fgets(place, sizeof words[0], from) == NULL)
+        strcpy(place, "nothing\n");
+    return NULL;
+}
+/* Two threads read from one stream, whose lines come in pieces. */
+static void read_lines(void) {
+    pthread_t threads[2];
+    int ends[2];
+    if (pipe(ends) != 0 || (from = fdopen(ends[0], "r")) == NULL)
+        exit(1);
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, reads_a_line, words[i]);
+    static const char *const pieces[] = {"one", " line\n", "an", "other\n"};
+    for (int i = 0; i < 4; i++) {
+        usleep(1000);
+        if (write(ends[1], pieces[i], strlen(pieces[i])) < 0)
+            exit(1);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    printf("%s%s", words[0], words[1]);
+    pthread_create(&threads[0], NULL, reads_a_line, words[0]);
+    usleep(1000);
+    fclose(from);
+    pthread_join(threads[0], NULL);
+    printf("%s", words[0]);
+    fflush(stdout);
+}
+
+static void *prints_in_pieces(void *unused) {
+    flockfile(stdout);
+    printf("not ");
+    usleep(2000);
+    puts("mixed");
+    funlockfile(stdout);
+    return unused;
+}
+static void *prints(void *unused) {
+    usleep(1000);
+    printf("with %s\n", "this");
+    return unused;
+}
+static void lock_stream(void) {
+    pthread_t threads[2];
+    pthread_create(&threads[0], NULL, prints_in_pieces, NULL);
+    pthread_create(&threads[1], NULL, prints, NULL);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    fflush(stdout);
+}
+
 static int depth(int more) {
     volatile char frame[900 << 10];
     memset((void *)(size_t)frame, more, sizeof frame);
@@ -79,6 +159,12 @@ int main(int count, char **arguments) {
         flag = 1; /* which nobody comes to */
         pthread_join(thread, NULL);
     }
+    if (strcmp(what, "loads") == 0)
+        load(arguments[2]);
+    if (strcmp(what, "lines") == 0)
+        read_lines();
+    if (strcmp(what, "locks") == 0)
+        lock_stream();
     if (strcmp(what, "recursion") == 0)
         printf("main is %d deep\n", depth(7));
     return strcmp(what, "fails") == 0 ? 42 : 0;

@@ -42,6 +42,14 @@ printf '#!/bin/sh\nexec %s "$@"\n' "$work/program" >"$work/script"
 chmod +x "$work/script"
 expect '50 threads, 1 number of the system' $tasks "$work/script" numbers
 expect 'main is 7 deep' $tasks "$work/program" recursion
+echo 'static __thread int zero[20]; int *place(void) { return &zero[10]; }' >"$work/library.c"
+"$CC" -shared -fPIC -ftls-model=initial-exec "$work/library.c" -o "$work/library.so"
+expect '0 in the new variable' $tasks "$work/program" loads "$work/library.so"
+expect 'one line
+another
+nothing' $tasks "$work/program" lines
+expect 'not mixed
+with this' $tasks "$work/program" locks
 code=0
 $tasks "$work/program" fails || code=$?
 [ "$code" = 42 ] || { echo "the status of the program is $code and not 42"; exit 1; }
@@ -60,6 +68,20 @@ done
 
 "$CC" -std=gnu11 -O1 "$HAFT_SOURCE_DIR/examples/posix/threads/server.c" -o "$work/server" -pthread
 expect "$(cat "$HAFT_SOURCE_DIR/examples/posix/threads/server.expected")" $tasks "$work/server"
+# As many connections as there may be descriptors, each with a thread of its own.
+"$CC" -std=gnu11 -O1 -D_GNU_SOURCE -Wall -Wextra "$here/load.c" -o "$work/load"
+connections=1000
+[ "${HAFT_CAMPAIGN:-}" != long ] || connections=50000
+most=$((connections + 100))
+(ulimit -n $most) 2>/dev/null || { most=$(ulimit -Hn) && connections=$((most - 100)); }
+(ulimit -n "$most" && exec $tasks "$work/server" 0) >"$work/port" 2>"$work/said" &
+server=$!
+wait_for grep -q port "$work/port"
+expect "$connections connections, $((3 * connections)) answers" \
+  sh -c "ulimit -n $most && exec $work/load $(sed 's/port //' "$work/port") $connections 3"
+wait "$server"
+server=
+
 if [ -n "${CXX:-}" ]; then
   "$CXX" -std=c++20 -O1 "$here/program.cpp" -o "$work/program_of_cpp" -pthread
   expect '50 ids, sum 1225, 50 destroyed, 1 initialised' $tasks "$work/program_of_cpp"
@@ -70,9 +92,13 @@ fi
 python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null) || python=
 if [ -n "$python" ]; then
   expect "$(cat "$here/python.expected")" $tasks "$python" "$here/python.py"
+  pages=$HAFT_SOURCE_DIR/examples/posix/threads/pages
+  expect "$(cat "$pages.expected")" $tasks "$python" "$pages.py"
+  expect "$(cat "$pages.expected")" "$python" "$pages.py"
   # CPython's own tests, of the package libpython3-testsuite.
   modules='test_queue test_thread test_threading_local'
-  [ "${HAFT_CAMPAIGN:-}" != long ] || modules="$modules test_threading test_threadsignals test_socketserver"
+  [ "${HAFT_CAMPAIGN:-}" != long ] ||
+    modules="$modules test_threading test_threadsignals test_socketserver test_httpservers test_concurrent_futures"
   for module in $modules; do
     if "$python" -c "import test.$module" 2>/dev/null; then
       (cd "$work" && $tasks "$python" "$here/cpython.py" "$module") >"$work/said" 2>&1 ||

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 //! The work of ../../../../bench/io/work.c by Haft for Rust, with the same arguments: `echo` is by
-//! `haft::net`, or with STD in the environment by the types of std.
+//! `haft::net`, or with STD in the environment by the types of std. A further argument: each task has
+//! thread-locals of its own.
 
 use haft::{JoinHandle, spawn, yield_now};
 use std::io::{Read, Write};
@@ -107,7 +108,10 @@ fn main() {
         "echo" => echo,
         _ => std::process::exit(2),
     };
-    let options = haft::Options::new().threads(threads).stack_size(64 * 1024);
+    let mut options = haft::Options::new().threads(threads).stack_size(64 * 1024);
+    if arguments.len() > 4 {
+        options = options.own_thread_locals();
+    }
     let took = haft::run_with(options, move || {
         let begin = Instant::now();
         work(count);
