@@ -90,8 +90,9 @@ PROGRAMS = [
     program("threads", (5, 10), (5000, 12497500), (20_000, 199990000), ("seff",)),
 ]
 
-# All of the public set are functions of one program of OCaml, which takes the name.
-PUBLIC_SET = {
+# All of the public set are functions of one program of OCaml, which takes the name. OCaml 5 has those that
+# resume no copies.
+ONE_SHOT = (
     "countdown",
     "fibonacci_recursive",
     "product_early",
@@ -100,10 +101,9 @@ PUBLIC_SET = {
     "parsing_dollars",
     "resume_nontail",
     "handler_sieve",
-    "nqueens",
-    "tree_explore",
-    "triples",
-}
+)
+MULTI_SHOT = ("nqueens", "tree_explore", "triples")
+PUBLIC_SET = {"ocaml/haft": {*ONE_SHOT, *MULTI_SHOT}, "ocaml/ocaml5": {*ONE_SHOT}}
 OCAML_PROGRAMS = "public_set"
 
 # Promises of programs: the processor time of one peer's, over another's, is at most a limit.
@@ -142,7 +142,10 @@ PROGRAM_TARGETS = [
     )
 ] + [
     ProgramTarget(f"copies in C: {name} / Haft's OCaml", name, "Haft", "Haft, OCaml", 0.8)
-    for name in ("nqueens", "tree_explore", "triples")
+    for name in MULTI_SHOT
+] + [
+    ProgramTarget(f"OCaml: {name}, a whole program / OCaml 5", name, "Haft, OCaml", "OCaml 5", 1)
+    for name in ONE_SHOT
 ]
 
 # The project's promises: one loop's time, over another's in the same series, is at most a limit.
@@ -573,9 +576,10 @@ def executables(build, a_program):
             path = build / peer / name
             if path.exists():
                 found.append((PEER_NAMES[peer] + suffix, [path]))
-    path = build / "ocaml/haft" / OCAML_PROGRAMS
-    if path.exists() and a_program.source in PUBLIC_SET:
-        found.append((PEER_NAMES["ocaml/haft"], [path, a_program.source]))
+    for peer, names in PUBLIC_SET.items():
+        path = build / peer / OCAML_PROGRAMS
+        if path.exists() and a_program.source in names:
+            found.append((PEER_NAMES[peer], [path, a_program.source]))
     return found
 
 

@@ -7,9 +7,10 @@
  * The back end on io_uring waits for edges, too, where its own wait has ended in vain
  * (hafti_io_await_edge).
  *
- * A read of a TCP connection that got fewer bytes than it asked for has drained the socket: the
- * next read waits for an edge without trying, unless something has come that causes no edge of its
- * own after such a read (the end, an error, urgent data), or its task is not to wait.
+ * A read of a TCP connection that got nothing, or fewer bytes than it asked for, has drained the
+ * socket: the next read waits for an edge without trying, unless something has come that causes no
+ * edge of its own after such a read (the end, an error, urgent data), or it is not to wait. A rest
+ * then needs no epoll_ctl to learn of bytes that were there before.
  *
  * Registrations are identified by the descriptor's number. So the number's entry starts a new life
  * when the descriptor is closed here, and events of an earlier life, which carry that life's count,
@@ -106,7 +107,7 @@ static size_t asked_for(const hafti_io_operation_t *operation) {
     case HAFTI_IO_READ_LENT:
         return HAFT_IO_LENT_SIZE;
     case HAFTI_IO_RECEIVE:
-        return operation->flags == 0 ? operation->size : 0;
+        return (operation->flags & ~MSG_DONTWAIT) == 0 ? operation->size : 0;
     default:
         return 0;
     }
@@ -122,6 +123,14 @@ static bool is_left(const hafti_io_worker_t *worker, const hafti_io_descriptor_t
     return __atomic_load_n(&entry->left, __ATOMIC_RELAXED) == left && is_only_here(worker, entry);
 }
 
+/* Notes what a read has got of the bytes that it asked for (0: it is no such read). */
+static inline void note_read(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
+                             size_t asked, ssize_t got) {
+    bool drains = (got > 0 && (size_t)got < asked) || (got == -EAGAIN && asked != 0);
+    if (HAFTI_IO_LIKELY(drains && is_left(worker, entry, HAFTI_IO_UNLESS_FEWER)))
+        set_left(entry, HAFTI_IO_NONE);
+}
+
 static ssize_t operate_by_epoll(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     hafti_io_descriptor_t *entry =
         hafti_io_descriptor(runner->worker->crew->descriptors, operation->descriptor, true);
@@ -130,12 +139,10 @@ static ssize_t operate_by_epoll(hafti_io_runner_t *runner, hafti_io_operation_t 
     size_t asked = asked_for(operation);
     /* A task that is not to wait would otherwise never get what has come since the last poll. */
     bool tries = asked == 0 || !is_left(runner->worker, entry, HAFTI_IO_NONE) ||
-                 hafti_io_is_withdrawn(runner);
+                 hafti_io_must_not_wait(operation) || hafti_io_is_withdrawn(runner);
     for (unsigned turn = 0;; turn++, tries = true) {
         ssize_t done = tries ? hafti_io_attempt(operation) : -EAGAIN;
-        if (done > 0 && (size_t)done < asked &&
-            is_left(runner->worker, entry, HAFTI_IO_UNLESS_FEWER))
-            set_left(entry, HAFTI_IO_NONE);
+        note_read(runner->worker, entry, asked, done);
         if (done == -EAGAIN && hafti_io_must_not_wait(operation))
             return done;
         if (done == -EAGAIN && (turn != 0 || __atomic_load_n(&entry->ended, __ATOMIC_RELAXED)))
@@ -155,7 +162,10 @@ static ssize_t operate_by_epoll(hafti_io_runner_t *runner, hafti_io_operation_t 
 
 /* ---- The same in a run that is alone, for the most frequent ---- */
 
-/* -EAGAIN: nothing has come, or it is to be found out otherwise. */
+/* Whether the general way is to find out; -EAGAIN: nothing has come. */
+static inline bool is_left_open(ssize_t got) {
+    return got == -EAGAIN || got == -EINTR || got == -ENOTSOCK;
+}
 static inline ssize_t receive(const hafti_io_worker_t *worker, int descriptor, void *buffer,
                               size_t size) {
     int saved = *worker->error;
@@ -164,7 +174,7 @@ static inline ssize_t receive(const hafti_io_worker_t *worker, int descriptor, v
         return got;
     int code = -*worker->error;
     *worker->error = saved;
-    return code != -EINTR && code != -ENOTSOCK ? code : -EAGAIN;
+    return code;
 }
 static inline ssize_t receive_lent(hafti_io_worker_t *worker, int descriptor, const void **bytes) {
     hafti_io_lent_t *block = hafti_io_lend_block(worker);
@@ -194,11 +204,6 @@ static inline int wait_if_drained(hafti_io_runner_t *runner, hafti_io_descriptor
     hafti_io_waiter_t waiter;
     return hafti_io_wait_to_read(entry, &waiter, &cell);
 }
-static inline void note_read(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
-                             bool took_fewer) {
-    if (HAFTI_IO_LIKELY(took_fewer && is_left(worker, entry, HAFTI_IO_UNLESS_FEWER)))
-        set_left(entry, HAFTI_IO_NONE);
-}
 
 static HAFTI_IO_HOT __attribute__((noinline)) ssize_t
 read_by_epoll(hafti_io_runner_t *runner, enum hafti_io_kind kind, int descriptor,
@@ -216,11 +221,10 @@ read_by_epoll(hafti_io_runner_t *runner, enum hafti_io_kind kind, int descriptor
         return code;
     ssize_t got =
         lends ? receive_lent(worker, descriptor, into) : receive(worker, descriptor, into, size);
-    if (HAFTI_IO_UNLIKELY(got == -EAGAIN))
-        return hafti_io_transfer_generally(runner, kind, descriptor, buffer, size);
-    if (HAFTI_IO_LIKELY(got > 0))
-        note_read(worker, entry, (size_t)got < asked);
-    return got;
+    note_read(worker, entry, asked, got);
+    return HAFTI_IO_UNLIKELY(is_left_open(got))
+               ? hafti_io_transfer_generally(runner, kind, descriptor, buffer, size)
+               : got;
 }
 
 static HAFTI_IO_HOT ssize_t transfer_by_epoll(hafti_io_runner_t *runner, enum hafti_io_kind kind,

@@ -107,17 +107,17 @@ static inline void check_everywhere(void (*function)(const haft_io_run_options_t
 }
 
 /* The same, and once more with thread-locals of the tasks' own, where these can be had. */
-static void (*check_with_both)(const haft_io_run_options_t *options);
-static inline void check_both(const haft_io_run_options_t *options) {
+static void (*check_of_both_ways)(const haft_io_run_options_t *options);
+static inline void check_both_ways(const haft_io_run_options_t *options) {
     haft_io_run_options_t own = *options;
     own.own_thread_locals = true;
-    check_with_both(options);
+    check_of_both_ways(options);
     if (haft_io_own_thread_locals_refused() == NULL)
-        check_with_both(&own);
+        check_of_both_ways(&own);
 }
 static inline void check_everywhere_twice(void (*function)(const haft_io_run_options_t *options)) {
-    check_with_both = function;
-    check_everywhere(check_both);
+    check_of_both_ways = function;
+    check_everywhere(check_both_ways);
 }
 
 /* A simulation by the seed, which decides whether counts are short, too, where they need not be. */

@@ -282,6 +282,29 @@ int __wrap_io_uring_submit(struct io_uring *ring) {
     return -EBUSY;
 }
 
+static int polls; /* poll(2) */
+int __real_poll(struct pollfd *which, nfds_t count, int milliseconds);
+int __wrap_poll(struct pollfd *which, nfds_t count, int milliseconds);
+int __wrap_poll(struct pollfd *which, nfds_t count, int milliseconds) {
+    polls++;
+    return __real_poll(which, count, milliseconds);
+}
+/* It looks once before it waits: the kernel's answer says the rest. */
+BODY(wait_for_one) {
+    open_pipes();
+    haft_io_spawn(write_to_the_seventh, NULL);
+    polls = 0;
+    CHECK_EQUAL(haft_io_wait_ready(pipes[7][0], POLLIN), POLLIN);
+    CHECK_EQUAL(polls, 1);
+    close_pipes();
+    return NULL;
+}
+static void a_wait_for_one_descriptor_asks_poll_once(void) {
+    if (!RUNNING_ON_VALGRIND)
+        haft_io_run_with(&(haft_io_run_options_t){.threads = 1, .backend = "io_uring"},
+                         wait_for_one, NULL);
+}
+
 BODY(poll_more_than_the_ring_holds) {
     enum { MANY = 1500 };
     static struct pollfd many[MANY];
@@ -311,6 +334,7 @@ int main(void) {
     check_backend();
 #ifdef WITH_URING
     RUN(what_is_ready_before_the_task_waits_ends_its_wait);
+    RUN(a_wait_for_one_descriptor_asks_poll_once);
 #endif
     RUN(the_one_that_is_ready_is_told_and_a_deadline_ends_the_wait);
     RUN(an_end_is_told_to_who_asked_for_nothing);

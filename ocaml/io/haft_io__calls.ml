@@ -27,6 +27,10 @@ external receive_from_or_error : int -> memory -> int -> int -> Obj.t = "haft_oc
 let pair_or_error result : ('a * 'b, int) result =
   if Obj.is_int result then Error (Obj.obj result) else Ok (Obj.obj result)
 let eagain = -11
+let enoent = -2
+
+(* C would take what is before it for the whole. *)
+let has_nul text = String.contains text '\000'
 
 (* In the order of call_stubs.c. *)
 type kind =
@@ -67,8 +71,10 @@ let unix_error code what argument =
 
 (* Does the call and returns [take code], or raises what that does. The memory lives until then. *)
 let do_call what call take =
-  work what
-    (fun code ->
-      ignore (Sys.opaque_identity call.memory);
-      take code)
-    (begin_call call)
+  if has_nul call.path || has_nul call.other then take enoent
+  else
+    work what
+      (fun code ->
+        ignore (Sys.opaque_identity call.memory);
+        take code)
+      (begin_call call)

@@ -141,7 +141,7 @@ module Cancel = struct
       (fun fiber ->
         (match fiber.listing with
         | Nowhere -> Format.fprintf formatter "@,@[<v2>task runs, is ready, or waits in a function of C"
-        | Listed | Listed_to_the_end | Suspended ->
+        | Listed | Listed_to_the_end | Sleeping | Suspended ->
             Format.fprintf formatter "@,@[<v2>task waits for: %s" fiber.waits_for);
         List.iter (Format.fprintf formatter "@,%s") (calls_of fiber);
         Format.fprintf formatter "@]")
@@ -338,7 +338,7 @@ module Fiber = struct
 
   (* The new task has the values of the caller. *)
   let fork_in context body =
-    Effect.perform (Fork (new_fiber context (current ()).bindings, body))
+    Effect.perform (Fork (new_task context (current ()).bindings body, body))
 
   let is_on (switch : Switch.t) =
     Switch.check_open switch;
@@ -433,13 +433,12 @@ module Fiber = struct
           | body :: others ->
               (match context.state with
               | On ->
-                  Effect.perform
-                    (Fork
-                       ( new_fiber context fiber.bindings,
-                         fun () ->
-                           run_one body ();
-                           decr live;
-                           if !live = 0 then Waiters.wake_all idle () ))
+                  let task () =
+                    run_one body ();
+                    decr live;
+                    if !live = 0 then Waiters.wake_all idle ()
+                  in
+                  Effect.perform (Fork (new_task context fiber.bindings task, task))
               | Cancelling _ | Finished -> decr live);
               start others
         in

@@ -390,6 +390,8 @@ module Process = struct
       | Some name, _ | None, name :: _ -> name
       | None, [] -> invalid_arg "Process.spawn: no executable and no arguments"
     in
+    let texts = (name :: arguments) @ Option.fold ~none:[] ~some:Array.to_list env in
+    if List.exists Calls.has_nul texts then invalid_arg "Process.spawn: a text with a NUL character";
     let input, close_input = with_stream ~sw stdin ~reads:true 0 in
     let output, close_output = with_stream ~sw stdout ~reads:false 1 in
     let errors, close_errors = with_stream ~sw stderr ~reads:false 2 in

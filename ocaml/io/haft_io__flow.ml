@@ -70,11 +70,13 @@ let number_of descriptor =
 
 let few_misses = 2
 
-(* A wait without a stack may end early, or at once where the back end cannot do it. *)
+(* A wait without a stack may end early, or at once where the back end cannot do it. Its error is the socket's, which
+   the system tells once. *)
 let wait_to_read descriptor number =
   if descriptor.misses < few_misses then (
     descriptor.misses <- descriptor.misses + 1;
-    ignore (wait_ready number perhaps_for_reading))
+    let code = wait_ready number perhaps_for_reading in
+    if code < 0 then raise_code code "read" "")
   else ignore (wait_ready number for_reading)
 
 let rec read_descriptor descriptor (view : Cstruct.t) =
@@ -165,7 +167,10 @@ module Flow = struct
 
   let single_read flow view =
     let got = flow.read view in
-    assert (got > 0 && got <= Cstruct.length view);
+    if got <= 0 || got > Cstruct.length view then
+      invalid_arg
+        (Printf.sprintf "Flow.single_read: there is room for %d bytes, and the source says that it has read %d"
+           (Cstruct.length view) got);
     got
 
   let rec read_exact flow view =
@@ -174,7 +179,12 @@ module Flow = struct
   let single_write flow views = flow.write views
 
   let rec write flow views =
-    if Cstruct.lenv views > 0 then write flow (Cstruct.shiftv views (flow.write views))
+    let size = Cstruct.lenv views in
+    if size > 0 then (
+      let taken = flow.write views in
+      if taken < 0 || taken > size then
+        invalid_arg (Printf.sprintf "Flow.write: there are %d bytes, and the sink says that it has taken %d" size taken);
+      write flow (Cstruct.shiftv views taken))
 
   let copy_string text flow = write flow [ Cstruct.of_string text ]
 

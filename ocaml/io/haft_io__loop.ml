@@ -15,8 +15,8 @@ open Effect.Deep
 
 type carrier = int
 
-external run_c : string -> int -> (carrier -> unit) -> int = "haft_ocaml_io_run"
-external simulate_c : int * bool * int * int -> (carrier -> unit) -> int = "haft_ocaml_io_simulate"
+external run_c : string -> int -> (carrier -> Obj.t -> unit) -> int = "haft_ocaml_io_run"
+external simulate_c : int * bool * int * int -> (carrier -> Obj.t -> unit) -> int = "haft_ocaml_io_simulate"
 external is_current : carrier -> bool = "haft_ocaml_io_is_current" [@@noalloc]
 external park : carrier -> bool = "haft_ocaml_io_park"
 external wait_c : int -> int = "haft_ocaml_io_wait"
@@ -72,24 +72,25 @@ let suspend what begin_ =
 (* Begins such a wait of the task, whose continuation is kept. *)
 let begin_suspension fiber begin_ =
   let continuation = fiber.continuation in
-  let resume = function
-    | Ok value -> end_suspension fiber continuation By_value (Obj.repr value)
-    | Error exn -> end_suspension fiber continuation By_exception (Obj.repr (exn : exn))
-  in
   fiber.listing <- Suspended;
-  try begin_ fiber resume with exn -> resume (Error exn)
+  try
+    begin_ fiber (function
+      | Ok value -> end_suspension fiber continuation By_value (Obj.repr value)
+      | Error exn -> end_suspension fiber continuation By_exception (Obj.repr (exn : exn)))
+  with exn -> end_suspension fiber continuation By_exception (Obj.repr exn)
 
 (* The lane of a carrier, laid out as in loop_stubs.c. *)
 type lane = {
   mutable running : int;  (* the number of the task; negative: there is none, or the carrier is away *)
   mutable left : int;  (* how many are resumed before the head of the loop *)
+  mutable transit : int;  (* the task that has performed last, or is to start, on its way to the queue or a list; or -1 *)
 }
 
 external enter_lane : carrier -> lane -> unit = "haft_ocaml_io_enter_lane"
 external keep_lane : lane ref -> unit = "haft_ocaml_io_keep"
 
 let turn = 256
-let here = ref { running = -1; left = 0 }
+let here = ref { running = -1; left = 0; transit = -1 }
 let () = keep_lane here
 let () = show here tasks
 
@@ -113,31 +114,27 @@ let add_timer at fire =
 let remove_timer = Haft_io__timers.remove
 let fire_timers () = if Haft_io__timers.next_time () < max_int then Haft_io__timers.fire_until (now ())
 
-(* The task, whose continuation is kept, waits for the time. *)
+(* The task, whose continuation is kept, waits for the time. (Its timer and a function of one word are all that a sleep
+   leaves to the collector.) *)
 let begin_sleep fiber time =
+  let timer = Haft_io__timers.make time (fun () -> wake_sleeper fiber) in
+  begin_timer timer;
   match fiber.context.state with
-  | Cancelling (exn, _) -> go_on fiber By_exception (Obj.repr (Cancelled exn))
+  | Cancelling (exn, _) ->
+      Haft_io__timers.remove timer;
+      go_on fiber By_exception (Obj.repr (Cancelled exn))
   | On | Finished ->
-      let continuation = fiber.continuation in
-      let timer = Haft_io__timers.make time (fun () -> end_suspension fiber continuation By_value nothing) in
-      let withdraw exn =
-        Haft_io__timers.remove timer;
-        end_suspension fiber continuation By_exception (Obj.repr (exn : exn))
-      in
       note_wait fiber "a time";
-      begin_timer timer;
-      fiber.listing <- Suspended;
-      fiber.withdraw <- withdraw
+      fiber.value <- Obj.repr timer;
+      fiber.listing <- Sleeping
 
 let sleep_until time = perform (Sleep_until time)
 
 (* ---- Running them ---- *)
 
-(* The task that runs, whose continuation this is. *)
-let[@inline] keep k =
-  let fiber = fiber_of !here.running in
-  fiber.continuation <- Obj.repr k;
-  fiber
+(* The handler around each task; below. *)
+let handler : (unit, unit) Haft__syntax.handler ref =
+  ref { Haft__syntax.retc = Fun.id; exnc = raise; effc = Haft__syntax.decline }
 
 let rec schedule () =
   let lane = !here in
@@ -147,6 +144,7 @@ let rec schedule () =
     let id = pop () in
     if id >= 0 then (
       lane.running <- id;
+      lane.transit <- -1;
       let fiber = fiber_of id in
       let k : (Obj.t, unit) continuation = Obj.obj fiber.continuation and value = fiber.value in
       if Obj.is_block value then fiber.value <- nothing;
@@ -155,7 +153,8 @@ let rec schedule () =
       | By_exception -> discontinue k (Obj.obj value : exn)
       | Unless_cancelled -> (
           match fiber.context.state with
-          | Cancelling (exn, _) -> discontinue k (Cancelled exn)
+          | Cancelling (exn, _) ->
+              discontinue k (try Cancelled exn with another (* of a signal handler *) -> another)
           | On | Finished -> continue k value)
       | By_start -> start fiber (Obj.obj value : unit -> unit)
       | By_call ->
@@ -165,51 +164,78 @@ let rec schedule () =
           schedule ()))
 
 and start fiber body =
-  !here.running <- fiber.id;
-  Haft__syntax.match_with body () handler
+  let lane = !here in
+  lane.running <- fiber.id;
+  lane.transit <- -1;
+  if Obj.is_block fiber.value then fiber.value <- nothing;
+  Haft__syntax.match_with body () !handler
+
+let[@inline never] serve (type a) (effect : a Effect.t) fiber =
+  match effect with
+  | Wait (waiters, what) ->
+      list_waiter fiber waiters what Listed;
+      schedule ()
+  | Yield ->
+      fiber.way <- Unless_cancelled;
+      push fiber;
+      schedule ()
+  | Wait_to_the_end (waiters, what) ->
+      list_waiter fiber waiters what Listed_to_the_end;
+      schedule ()
+  | Fork (other, body) ->
+      fiber.way <- By_value;
+      push_first fiber;
+      !here.transit <- other.id;
+      start other body
+  | Sleep_until time ->
+      (try begin_sleep fiber time with exn -> go_on fiber By_exception (Obj.repr exn));
+      schedule ()
+  | Suspend begin_ ->
+      begin_suspension fiber begin_;
+      schedule ()
+  | _ -> (
+      !here.transit <- -1;
+      let k : (a, unit) continuation = Obj.obj fiber.continuation in
+      match effect with
+      | This_fiber -> continue k fiber
+      | On_c_stack _ -> discontinue k (Invalid_argument "only the task that serves a request may use it")
+      | _ -> Haft__syntax.decline effect k)
 
 (* The handler is one as the `effect` syntax makes: its function for effects is the clauses, so a perform allocates
-   nothing but its continuation. *)
-and handler =
-  {
-    Haft__syntax.retc =
-      (fun () ->
-        end_fiber (fiber_of !here.running);
-        schedule ());
-    exnc =
-      (fun exn ->
-        end_fiber (fiber_of !here.running);
-        raise exn);
-    effc =
-      (fun (type a) (effect : a Effect.t) (k : (a, unit) continuation) ->
-        match effect with
-        | Wait (waiters, what) ->
-            list_waiter (keep k) waiters what Listed;
-            schedule ()
-        | Yield ->
-            let fiber = keep k in
-            fiber.way <- Unless_cancelled;
-            push fiber;
-            schedule ()
-        | Wait_to_the_end (waiters, what) ->
-            list_waiter (keep k) waiters what Listed_to_the_end;
-            schedule ()
-        | Fork (other, body) ->
-            let fiber = keep k in
-            fiber.way <- By_value;
-            push_first fiber;
-            start other body
-        | Sleep_until time ->
-            let fiber = keep k in
-            (try begin_sleep fiber time with exn -> go_on fiber By_exception (Obj.repr exn));
-            schedule ()
-        | Suspend begin_ ->
-            begin_suspension (keep k) begin_;
-            schedule ()
-        | This_fiber -> continue k (fiber_of !here.running)
-        | On_c_stack _ -> discontinue k (Invalid_argument "only the task that serves a request may use it")
-        | _ -> Haft__syntax.decline effect k);
-  }
+   nothing but its continuation. The compiler lets signal handlers run at the head of functions, but of none that ends
+   with a call of an earlier function: so the continuation is kept before any of them raises. *)
+let () =
+  let effc (type a) (effect : a Effect.t) (k : (a, unit) continuation) =
+    let lane = !here in
+    let fiber = fiber_of lane.running in
+    fiber.continuation <- Obj.repr k;
+    lane.transit <- lane.running;
+    serve effect fiber
+  in
+  handler :=
+    {
+      Haft__syntax.retc =
+        (fun () ->
+          end_fiber (fiber_of !here.running);
+          schedule ());
+      exnc =
+        (fun exn ->
+          end_fiber (fiber_of !here.running);
+          raise exn);
+      effc;
+    }
+
+(* A signal handler has raised in the loop: the task that was about to wait gets the exception; if there is none, it
+   ends the run. *)
+let take_exception exn =
+  let lane = !here in
+  let fiber = if lane.transit >= 0 then fiber_of lane.transit else nobody in
+  let is_lost = fiber != nobody && fiber.listing = Nowhere && not (has_not_begun fiber || is_ready fiber) in
+  lane.transit <- -1;
+  if is_lost && fiber.way <> By_start then go_on fiber By_exception (Obj.repr (exn : exn))
+  else (
+    if is_lost then push fiber;
+    interrupt exn)
 
 (* ---- Backtraces ---- *)
 
@@ -368,15 +394,6 @@ let await_ready descriptor ~writes =
 
 exception Stuck
 
-(* Why all tasks end: a signal handler has raised while the loop was between tasks, or the run was cancelled. Nothing is
-   allocated where it is set, where the next signal handler could raise. *)
-let interrupted = ref Exit
-let is_interrupted = ref false
-
-let interrupt exn =
-  if not !is_interrupted then interrupted := exn;
-  is_interrupted := true
-
 (* Tasks of OCaml in tasks of C. *)
 let guests = ref 0
 
@@ -415,20 +432,29 @@ let rec loop carrier root finished =
   | () -> ()
   | exception exn ->
       if is_current carrier then sleeps := false else if !sleeps then wake_c ();
-      interrupt exn;
+      take_exception exn;
       loop carrier root finished
 
 let is_running = ref false
 let root_of_run = ref nowhere
 
+let forget_run () =
+  is_running := false;
+  guests := 0;
+  root_of_run := nowhere;
+  forget_ready ();
+  Haft_io__timers.forget_all ();
+  slots.used <- 0;
+  slots.free <- [];
+  Hashtbl.reset watches
+
 (* Calls [main] as a task, and returns its result when it has ended. *)
 let run_by run_c main =
   if !is_running then invalid_arg "Haft_io.run: this process has a run already";
-  is_running := true;
+  forget_run () (* again: a signal handler may have raised then *);
   is_interrupted := false;
   let result = ref None and finished = ref false in
   let root = new_context ~name:"run" nowhere in
-  root_of_run := root;
   let body () =
     (result :=
        match main () with
@@ -438,30 +464,29 @@ let run_by run_c main =
            Some (Error (as_cancel root exn, backtrace)));
     finished := true
   in
-  let carry carrier =
-    let lane = { running = -1; left = 0 } in
+  (* [why]: the exception that has kept an earlier call from coming to the loop; or no block. *)
+  let carry carrier why =
+    if Obj.is_block why then interrupt (Obj.obj why : exn);
+    let lane = { running = -1; left = 0; transit = -1 } in
     enter_lane carrier lane;
     here := lane;
     loop carrier root finished
   in
   let first = new_fiber root [] in
-  push_start first body;
   let code =
     Fun.protect
       ~finally:(fun () ->
-        is_running := false;
-        guests := 0;
-        root_of_run := nowhere;
         chance := None;
-        Hashtbl.reset watches;
-        Haft_io__timers.forget_all ();
-        forget_ready ();
-        slots.used <- 0;
-        slots.free <- [])
-      (fun () -> run_c carry)
+        forget_run ())
+      (fun () ->
+        is_running := true;
+        root_of_run := root;
+        push_start first body;
+        run_c carry)
   in
   match !result with
   | Some (Error (Cancelled _, backtrace)) when !is_interrupted -> Printexc.raise_with_backtrace !interrupted backtrace
+  | None when !is_interrupted -> raise !interrupted
   | Some (Error (exn, backtrace)) -> Printexc.raise_with_backtrace exn backtrace
   | Some (Ok value) -> value
   | None -> failwith ("Haft_io.run: " ^ error_text code)
@@ -475,7 +500,7 @@ let run_in_c (type r) context (body : unit -> r) : r =
   let event = ref None in
   let tell () = Option.iter event_set !event in
   let fiber = new_fiber ~tell context [] and outside = !here in
-  let lane = { running = fiber.id; left = 0 } in
+  let lane = { running = fiber.id; left = 0; transit = -1 } in
   here := lane;
   incr guests;
   let go () =
@@ -501,8 +526,8 @@ let run_in_c (type r) context (body : unit -> r) : r =
     | Suspended when fiber.withdraw == no_wait ->
         event_wait_to_the_end event;
         wait_until_told event
-    | Suspended | Listed ->
-        if event_wait event < 0 then cancel_fiber fiber Exit;
+    | Suspended | Sleeping | Listed ->
+        if event_wait event < 0 then cancel_fiber fiber (Cancelled Exit);
         wait_until_told event
   in
   (* [begin_] begins a wait of the task, as for those of the loop. *)

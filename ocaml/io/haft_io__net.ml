@@ -42,9 +42,14 @@ module Sockaddr = struct
     | `Udp (address, port) when String.length address = 4 -> Format.fprintf formatter "udp:%a:%d" Ipaddr.pp address port
     | `Udp (address, port) -> Format.fprintf formatter "udp:[%a]:%d" Ipaddr.pp address port
 
+  let check_port port =
+    if port < 0 || port > 65535 then invalid_arg (Printf.sprintf "a port is a number from 0 to 65535: %d" port)
+
   let to_unix = function
     | `Unix path -> Unix.ADDR_UNIX path
-    | `Tcp (address, port) | `Udp (address, port) -> Unix.ADDR_INET (Ipaddr.to_unix address, port)
+    | `Tcp (address, port) | `Udp (address, port) ->
+        check_port port;
+        Unix.ADDR_INET (Ipaddr.to_unix address, port)
 
   (* A connection over IPv4 to a listener of IPv6 has an address of IPv4. *)
   let plain_address address =
@@ -118,7 +123,9 @@ let listen ~sw ~reuse_port ~backlog address =
   let number =
     match address with
     | `Unix path -> Calls.listen_unix path backlog
-    | `Tcp (_, port) -> Calls.listen_tcp (text_of_address address) port backlog reuse_port
+    | `Tcp (_, port) ->
+        Sockaddr.check_port port;
+        Calls.listen_tcp (text_of_address address) port backlog reuse_port
   in
   check_code number "listen" (Format.asprintf "%a" Sockaddr.pp address);
   let descriptor = new_descriptor ~is_file:false number in

@@ -12,16 +12,32 @@
    - A task is in the queue at most once.
    - [push], [pop], [link_waiter], [wake_one] and [withdraw_waiter] allocate nothing between the first word that they
      read and the last that they write, unless the queue has to grow. So signal handlers and other threads, which run
-     only where something is allocated, may push, and signal handlers may end waits. *)
+     only where something is allocated, may push, and signal handlers may end waits.
+   - What a signal handler raises while a task is on its way to the queue or to a list does not keep it from there: the
+     exception is kept, and ends the run ([interrupt]). *)
 external wake_c : unit -> unit = "haft_ocaml_io_wake"
 external away : unit -> int = "haft_ocaml_io_away" [@@noalloc]
 
 exception Cancelled of exn
 
+(* Why all tasks are to end: a signal handler has raised while the loop was between tasks, or the run was cancelled.
+   Nothing is allocated where it is set, where the next signal handler could raise. *)
+let interrupted = ref Exit
+let is_interrupted = ref false
+
+(* Whether the loop sleeps, or is about to. *)
+let sleeps = ref false
+
+let interrupt exn =
+  if not !is_interrupted then interrupted := exn;
+  is_interrupted := true;
+  if !sleeps then wake_c ()
+
 type state = On | Cancelling of exn * Printexc.raw_backtrace | Finished
 
-(* Where a task waits: in a list, from which a cancel takes it or none does; or for something else. *)
-type listing = Nowhere | Listed | Listed_to_the_end | Suspended
+(* Where a task waits: in a list, from which a cancel takes it or none does; for a timer, its value; or for something
+   else. *)
+type listing = Nowhere | Listed | Listed_to_the_end | Sleeping | Suspended
 
 (* How a task goes on. *)
 type way =
@@ -44,7 +60,7 @@ type fiber = {
   mutable next_waiter : int;  (* in that; or -1 *)
   mutable previous_waiter : int;  (* of the first, the last; -1: that is the first *)
   mutable way : way;
-  mutable value : Obj.t;  (* or the exception; an integer when it has gone on *)
+  mutable value : Obj.t;  (* or the exception; Sleeping: the timer; an integer when it has gone on *)
   mutable tell : unit -> unit;  (* called in place of a push, if it is a task in a task of C *)
   mutable bindings : (int * exn) list;
 }
@@ -170,11 +186,18 @@ let make_fiber tell context way value bindings =
     bindings;
   }
 
-let new_fiber ?(tell = no_tell) context bindings =
-  let fiber = make_fiber tell context By_value nothing bindings in
+let registered fiber =
   number fiber;
-  enter fiber context;
+  enter fiber fiber.context;
   fiber
+
+let new_fiber ?(tell = no_tell) context bindings = registered (make_fiber tell context By_value nothing bindings)
+
+(* One that is to start with the function. *)
+let new_task context bindings (body : unit -> unit) =
+  registered (make_fiber no_tell context By_start (Obj.repr body) bindings)
+
+let has_not_begun fiber = fiber.way = By_value && not (Obj.is_block fiber.continuation)
 
 (* The task has ended. *)
 let end_fiber fiber =
@@ -222,16 +245,9 @@ type queue = { mutable ids : int array; mutable first : int; mutable count : int
 
 let ready = { ids = Array.make 64 0; first = 0; count = 0 }
 
-let rec push fiber =
-  let size = Array.length ready.ids in
-  if ready.count < size then (
-    Array.unsafe_set ready.ids ((ready.first + ready.count) land (size - 1)) fiber.id;
-    ready.count <- ready.count + 1)
-  else (
-    grow ();
-    push fiber)
+let is_full () = ready.count = Array.length ready.ids
 
-and grow () =
+let grow () =
   let larger = Array.make (2 * Array.length ready.ids) 0 in
   let size = Array.length ready.ids in
   if Array.length larger = 2 * size && ready.count = size then (
@@ -240,15 +256,28 @@ and grow () =
     ready.first <- 0;
     ready.ids <- larger)
 
-let rec push_first fiber =
+let make_room () =
+  while is_full () do
+    try grow () with Out_of_memory -> raise Out_of_memory | exn -> interrupt exn
+  done
+
+let push fiber =
+  if is_full () then make_room ();
+  Array.unsafe_set ready.ids ((ready.first + ready.count) land (Array.length ready.ids - 1)) fiber.id;
+  ready.count <- ready.count + 1
+
+let push_first fiber =
+  if is_full () then make_room ();
+  ready.first <- (ready.first - 1) land (Array.length ready.ids - 1);
+  Array.unsafe_set ready.ids ready.first fiber.id;
+  ready.count <- ready.count + 1
+
+let is_ready fiber =
   let size = Array.length ready.ids in
-  if ready.count < size then (
-    ready.first <- (ready.first - 1) land (size - 1);
-    Array.unsafe_set ready.ids ready.first fiber.id;
-    ready.count <- ready.count + 1)
-  else (
-    grow ();
-    push_first fiber)
+  let rec is_from place =
+    place < ready.count && (ready.ids.((ready.first + place) land (size - 1)) = fiber.id || is_from (place + 1))
+  in
+  is_from 0
 
 (* In a simulation: which of those that can go on does so. *)
 let chance = ref None
@@ -271,9 +300,6 @@ let pop () =
     ready.count <- ready.count - 1;
     id)
 
-(* Whether the loop sleeps, or is about to. *)
-let sleeps = ref false
-
 (* For code that may be in another thread or a task of C. *)
 let push_from_anywhere fiber =
   push fiber;
@@ -291,11 +317,15 @@ let call_in_loop (f : unit -> unit) =
   number caller;
   push_from_anywhere caller
 
-(* The run has ended. A task that has not, for whatever reason, keeps its number, which lists may have. *)
+(* The run has ended. A task that has begun and not ended, for whatever reason, keeps its number, which lists may
+   have. *)
 let forget_ready () =
   while ready.count > 0 do
     let fiber = fiber_of (pop ()) in
-    if fiber.way = By_call then forget_number fiber
+    match fiber.way with
+    | By_call -> forget_number fiber
+    | By_start -> end_fiber fiber
+    | By_value | By_exception | Unless_cancelled -> ()
   done
 
 (* ---- Lists of those that wait ---- *)
@@ -336,6 +366,17 @@ let end_suspension fiber continuation way value =
     fiber.withdraw <- no_wait;
     go_on fiber way value)
 
+(* Its timer has fired: not one of an earlier sleep, which a signal handler has ended while it began. *)
+let wake_sleeper fiber =
+  if fiber.listing = Sleeping && not (Haft_io__timers.is_to_fire (Obj.obj fiber.value)) then (
+    fiber.listing <- Nowhere;
+    go_on fiber By_value nothing)
+
+let withdraw_sleeper fiber exn =
+  Haft_io__timers.remove (Obj.obj fiber.value);
+  fiber.listing <- Nowhere;
+  go_on fiber By_exception (Obj.repr (exn : exn))
+
 let withdraw_waiter fiber exn =
   remove_waiter fiber.list fiber;
   go_on fiber By_exception (Obj.repr (exn : exn))
@@ -353,7 +394,12 @@ let wake_one (waiters : 'a waiters) (value : 'a) =
     go_on fiber By_value (Obj.repr value);
     true)
 
-let rec wake_all waiters value = if wake_one waiters value then wake_all waiters value
+let wake_all waiters value =
+  let rec go () = if wake_one waiters value then go () in
+  try go ()
+  with exn (* of a signal handler *) ->
+    interrupt exn;
+    go ()
 
 (* The same, for good. *)
 let close_waiters (waiters : unit waiters) =
@@ -379,18 +425,36 @@ let list_waiter fiber (waiters : 'a waiters) what listing =
 
 external cancel_away : int -> unit = "haft_ocaml_io_cancel_away"
 
-let cancel_fiber fiber exn =
+let cancel_fiber fiber (cancelled : exn) =
   match fiber.listing with
-  | Listed -> withdraw_waiter fiber (Cancelled exn)
+  | Listed -> withdraw_waiter fiber cancelled
   | Listed_to_the_end -> ()
-  | Suspended -> if fiber.withdraw != no_wait then fiber.withdraw (Cancelled exn)
+  | Sleeping -> withdraw_sleeper fiber cancelled
+  | Suspended -> if fiber.withdraw != no_wait then fiber.withdraw cancelled
   | Nowhere -> if away () > 0 then cancel_away fiber.id
 
-let rec cancel_context context exn backtrace =
-  if context.state = On then (
-    context.state <- Cancelling (exn, backtrace);
-    List.iter (fun fiber -> cancel_fiber fiber exn) (fibers_of context);
-    List.iter (fun child -> if not child.protected then cancel_context child exn backtrace) (children_of context))
+(* An exception of a signal handler ends the run later: each of the tasks is told in any case. (The contexts may lie one
+   inside another so deep that the stack of the loop would not do for a recursion.) *)
+let cancel_context context exn backtrace =
+  let reason = Cancelling (exn, backtrace) and cancelled = Cancelled exn in
+  let tell fiber = try cancel_fiber fiber cancelled with exn -> interrupt exn in
+  let rec go = function
+    | [] -> ()
+    | context :: others -> (
+        match context.state with
+        | Cancelling _ | Finished -> go others
+        | On -> (
+            match (fibers_of context, List.filter (fun child -> not child.protected) (children_of context)) with
+            | fibers, children ->
+                let others = List.rev_append (List.rev children) others in
+                context.state <- reason;
+                List.iter tell fibers;
+                go others
+            | exception exn ->
+                interrupt exn;
+                go (context :: others)))
+  in
+  go [ context ]
 
 (* The reason for which a task whose context is [context] has ended. A function of C that was waiting when the cancel
    came has failed with ECANCELED, and so Unix or a channel: that is the cancel. *)

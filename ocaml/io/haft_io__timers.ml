@@ -6,7 +6,10 @@
    long limit before short waits is, moves from the end of the queue to the heap, so that it does not bar the queue.
 
    A timer's [place] is its index in the heap; or -2 - n if it is number n of the queue; or -1: it has fired or was
-   removed. The queue keeps the room of those that were removed from its middle, at most as much again as is in use. *)
+   removed. The queue keeps the room of those that were removed from its middle, at most as much again as is in use.
+
+   A signal handler may raise wherever something is allocated, and in any loop. So a timer is in the heap or the queue
+   after each step of a loop, or has left it for good before the loop begins. *)
 
 type timer = { at : int; mutable place : int; fire : unit -> unit }
 
@@ -22,44 +25,51 @@ let put timer place =
   heap.timers.(place) <- timer;
   timer.place <- place
 
-let rec rise timer place =
-  let parent = (place - 1) / 2 in
-  if place > 0 && heap.timers.(parent).at > timer.at then (
-    put heap.timers.(parent) place;
-    rise timer parent)
-  else put timer place
+let swap place other =
+  let timer = heap.timers.(place) in
+  put heap.timers.(other) place;
+  put timer other
 
-let rec sink timer place =
+let rec rise place =
+  let parent = (place - 1) / 2 in
+  if place > 0 && heap.timers.(parent).at > heap.timers.(place).at then (
+    swap place parent;
+    rise parent)
+
+let rec sink place =
   let left = (2 * place) + 1 in
-  if left >= heap.size then put timer place
-  else
+  if left < heap.size then (
     let right = left + 1 in
     let least = if right < heap.size && heap.timers.(right).at < heap.timers.(left).at then right else left in
-    if heap.timers.(least).at < timer.at then (
-      put heap.timers.(least) place;
-      sink timer least)
-    else put timer place
+    if heap.timers.(least).at < heap.timers.(place).at then (
+      swap place least;
+      sink least))
 
-let add_to_heap timer =
+let make_room_in_heap () =
   if heap.size = Array.length heap.timers then (
     let larger = Array.make (2 * heap.size) no_timer in
     Array.blit heap.timers 0 larger 0 heap.size;
-    heap.timers <- larger);
-  heap.size <- heap.size + 1;
-  rise timer (heap.size - 1)
+    heap.timers <- larger)
 
-let remove_from_heap timer =
-  let place = timer.place in
-  heap.size <- heap.size - 1;
-  let last = heap.timers.(heap.size) in
-  heap.timers.(heap.size) <- no_timer;
-  if last != timer then
-    if place > 0 && last.at < heap.timers.((place - 1) / 2).at then rise last place else sink last place
+let add_to_heap timer =
+  make_room_in_heap ();
+  heap.size <- heap.size + 1;
+  put timer (heap.size - 1);
+  rise (heap.size - 1)
+
+let remove_from_heap place =
+  let last = heap.size - 1 in
+  heap.size <- last;
+  let moved = heap.timers.(last) in
+  heap.timers.(last) <- no_timer;
+  if place < last then (
+    put moved place;
+    if place > 0 && moved.at < heap.timers.((place - 1) / 2).at then rise place else sink place)
 
 (* ---- The queue ---- *)
 
 (* Numbers only grow, until the queue is numbered anew; [count] is all from the first to the last, [live] are those that
-   have not been removed. The first and the last are live, if there are any. *)
+   have not been removed. The first and the last are live, if there are any, when it has been trimmed. *)
 type queue = { mutable slots : timer array; mutable first : int; mutable count : int; mutable live : int }
 
 let queue = { slots = Array.make 16 no_timer; first = 0; count = 0; live = 0 }
@@ -92,9 +102,7 @@ let add_to_queue timer =
   queue.count <- queue.count + 1;
   queue.live <- queue.live + 1
 
-let remove_from_queue timer =
-  queue.slots.(slot (-2 - timer.place)) <- no_timer;
-  queue.live <- queue.live - 1;
+let trim () =
   if queue.live = 0 then queue.count <- 0
   else (
     while first_of_queue () == no_timer do
@@ -105,26 +113,36 @@ let remove_from_queue timer =
       queue.count <- queue.count - 1
     done)
 
+let remove_from_queue number =
+  queue.slots.(slot number) <- no_timer;
+  queue.live <- queue.live - 1;
+  trim ()
+
 (* ---- Both ---- *)
 
 let remove timer =
-  if timer.place <> -1 then (
-    if timer.place >= 0 then remove_from_heap timer else remove_from_queue timer;
-    timer.place <- -1)
+  let place = timer.place in
+  if place <> -1 then (
+    timer.place <- -1;
+    if place >= 0 then remove_from_heap place else remove_from_queue (-2 - place))
 
 let make at fire = { at; place = -1; fire }
+let is_to_fire timer = timer.place <> -1
 
 let rec begin_ timer =
+  trim ();
   if queue.live = 0 || (last_of_queue ()).at <= timer.at then add_to_queue timer
   else if queue.count = 1 || (in_queue (queue.first + queue.count - 2)).at <= timer.at then (
     let last = last_of_queue () in
-    remove_from_queue last;
+    make_room_in_heap ();
+    remove last;
     add_to_heap last;
     begin_ timer)
   else add_to_heap timer
 
 (* The timer that fires first; [no_timer]: there is none. *)
 let first () =
+  trim ();
   let of_heap = if heap.size = 0 then no_timer else heap.timers.(0) in
   if queue.live > 0 && (first_of_queue ()).at <= of_heap.at then first_of_queue () else of_heap
 
@@ -139,9 +157,9 @@ let rec fire_until time =
     fire_until time)
 
 let forget_all () =
-  heap.timers <- Array.make 16 no_timer;
   heap.size <- 0;
-  queue.slots <- Array.make 16 no_timer;
   queue.first <- 0;
   queue.count <- 0;
-  queue.live <- 0
+  queue.live <- 0;
+  heap.timers <- Array.make 16 no_timer;
+  queue.slots <- Array.make 16 no_timer

@@ -48,6 +48,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 typedef struct carrier {
     haft_io_gate_t gate; /* must be first: callbacks cast its address to the struct */
@@ -227,7 +228,12 @@ static void *carry(void *argument) {
     carrier->task = haft_io_self();
     haft_io_return_cancels(true);
     haft_io_gate_set(&carrier->gate);
-    (void)caml_callback_exn(*loop->carry, (value)carrier | 1); /* an integer; it catches all */
+    /* A signal handler may raise until the loop has begun, which catches all. */
+    value raised = Val_unit;
+    do {
+        value result = caml_callback2_exn(*loop->carry, (value)carrier | 1, raised);
+        raised = Is_exception_result(result) ? Extract_exception(result) : Val_unit;
+    } while (raised != Val_unit);
     haft_io_gate_set(NULL);
     if (loop->current == carrier) {
         loop->ended = true;
@@ -578,37 +584,52 @@ static intptr_t wait_ready(haft_ocaml_work_t *work) {
     return haft_io_wait_ready(watch->descriptor, watch->events);
 }
 
-static void *wake_from_rest(void *argument) {
-    haft_ocaml_work_t *work = argument;
-    work->result = POLLIN; /* perhaps: it may have ended early, or not begun */
-    finish(work);
+static void *finish_watch(watch_t *watch, intptr_t result) {
+    watch->work.result = result;
+    finish(&watch->work);
     return NULL;
+}
+
+static void *wake_from_rest(void *argument) {
+    return finish_watch(argument, POLLIN); /* perhaps: it may have ended early, or not begun */
 }
 
 /*
  * Under io_uring a rest asks for all that will arrive, which takes 3 us more of the processor than
- * a wait: so only what is idle for a while rests there.
+ * a wait: so only what is idle for a while rests there. A receive that peeks needs no system call
+ * of its own, as a wait for readiness does; it takes the socket's error, which is the result then.
+ * Returns POLLIN (perhaps), that error, or 0: nothing has come.
  */
-static bool comes_soon(const watch_t *watch) {
+static intptr_t comes_soon(const watch_t *watch) {
+    char first;
+    int64_t limit = haft_io_now_roughly() + 50 * HAFT_IO_MILLISECOND;
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t deadline = {0};
     haft_io_return_cancels(true);
-    haft_io_deadline_set(&deadline, haft_io_now_roughly() + 50 * HAFT_IO_MILLISECOND);
-    return haft_io_wait_ready(watch->descriptor, watch->events) != -ETIMEDOUT;
+    haft_io_deadline_set(&deadline, limit);
+    intptr_t came = haft_io_receive(watch->descriptor, &first, 1, MSG_PEEK);
+    if (came == -ENOTSOCK)
+        came = haft_io_wait_ready(watch->descriptor, watch->events);
+    if (came == -ETIMEDOUT && haft_io_now() >= limit)
+        return 0;
+    bool is_of_socket = came < 0 && came != -EBADF && came != -EBUSY && came != -ECANCELED;
+    return is_of_socket ? came : POLLIN;
 }
 
 static void *rest(void *argument) {
     watch_t *watch = argument;
     if (haft_io_self() == NULL)
         return do_work(watch);
-    if (the_loop->rests_late && comes_soon(watch))
-        return wake_from_rest(watch);
+    intptr_t came = the_loop->rests_late ? comes_soon(watch) : 0;
+    if (came != 0)
+        return finish_watch(watch, came);
     haft_io_rest(&watch->rest, watch->descriptor, HAFT_IO_FOREVER, wake_from_rest, watch);
     return NULL;
 }
 
 value haft_ocaml_io_watch(value descriptor, value kind, value slot);
 /* Waits until the descriptor is ready: 0: for reading; 1: for writing; 2: may be so for reading,
-   which takes no stack where the back end can do without. */
+   which takes no stack where the back end can do without. (An error of 2 is the socket's, which a
+   read does not see any more.) */
 value haft_ocaml_io_watch(value descriptor, value kind, value slot) {
     bool rests = Long_val(kind) == 2;
     watch_t *watch = calloc(1, rests ? sizeof(watch_t) : offsetof(watch_t, rest));

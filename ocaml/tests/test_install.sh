@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # The package as installed: found by ocamlfind and by dune, with the module Effect and its documentation.
 # Argument: where packages go below the prefix.
 set -eu
@@ -76,11 +77,16 @@ if command -v dune >/dev/null; then
  (preprocess (action (run haft-effect-syntax %{input-file}))))' >all/syntax/dune
   (cd all && dune build --root . 2>log && dune build --root . @all 2>log || { cat log; exit 1; })
 fi
-# SPDX-License-Identifier: MIT
 
 # Tasks, I/O and HTTP, where they are built.
 if [ -d "$folder/prefix/$1/haft-http" ]; then
   # (They have no plugins, which `ocamlfind lint` asks for.)
+  for package in haft-io haft-http haft-posix haft-lwt; do
+    [ -d "$folder/prefix/$1/$package" ] || continue
+    [ -n "$(ocamlfind query -format '%(requires)' "$package")" ]
+    ocamlfind query -recursive -predicates native "$package" >/dev/null
+    ls "$folder/prefix/$1/$package"/*.mli >/dev/null
+  done
   [ -n "$(ocamlfind query -recursive -predicates native -format '%D' haft-http)" ]
   cp "$HAFT_SOURCE_DIR"/examples/ocaml/io/crawler.* .
   ocamlfind ocamlopt -thread -package haft-http -linkpkg crawler.ml -o crawler

@@ -19,6 +19,7 @@
 #include "../backends.h"
 #include "uring.h"
 
+#include <poll.h>
 #include <stdlib.h>
 
 typedef hafti_io_uring_request_t request_t;
@@ -55,6 +56,15 @@ static bool kernel_does(const hafti_io_runner_t *runner, const hafti_io_operatio
 
 /* ---- Operations ---- */
 
+/* Returns the events with which the kernel has ended a wait, so that poll(2) need not be asked
+   again; or 0. */
+static short awaited_events(const hafti_io_operation_t *operation, int ready) {
+    const short always = POLLERR | POLLHUP;
+    return operation->kind == HAFTI_IO_POLL && ready > 0
+               ? (short)(ready & (operation->flags | always))
+               : 0;
+}
+
 static ssize_t operate_on(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
                           hafti_io_operation_t *operation) {
     if (hafti_io_uring_nature(known) == HAFTI_IO_UNKNOWN)
@@ -85,6 +95,9 @@ static ssize_t operate_on(hafti_io_runner_t *runner, hafti_io_descriptor_t *know
         ssize_t done = hafti_io_uring_attempt(known, operation, turn);
         if (done == -EAGAIN) {
             int ready = hafti_io_uring_await(runner, known, operation, turn++);
+            done = awaited_events(operation, ready);
+            if (done != 0)
+                return done;
             if (ready >= 0 || ready == -EINTR)
                 continue;
             done = ready;

@@ -286,6 +286,11 @@ let between_tasks =
             (fun () -> nap (); Promise.resolve resolver 5);
           ];
         note "peek %d" (Option.get (Promise.peek promise)));
+    notes_case "a cancel reaches a task below 40,000 contexts" [ "cancelled" ] (fun () ->
+        let rec deep n = if n = 0 then Fiber.await_cancel () else Switch.run (fun _ -> deep (n - 1)) in
+        match Time.with_timeout clock 0.001 (fun () -> Ok (deep 40_000)) with
+        | Ok () -> ()
+        | Error `Timeout -> note "cancelled");
     case "a promise is resolved once" (fun () ->
         let _, resolver = Promise.create () in
         Promise.resolve resolver 1;

@@ -30,6 +30,24 @@ let () =
                         ("haft_io_listen_unix: '" ^ long
                         ^ "' is no path of a local socket: write one of 1 to 107 bytes")
                         (fun () -> Net.listen ~sw ~backlog:5 net (`Unix long)))));
+          test_case "a port that is none" `Quick (fun () ->
+              Haft_io.run (fun () ->
+                  Switch.run (fun sw ->
+                      let address = `Tcp (Net.Ipaddr.V4.loopback, 70000) in
+                      let words = "a port is a number from 0 to 65535: 70000" in
+                      says words (fun () -> ignore (Net.connect ~sw net address));
+                      says words (fun () -> ignore (Net.listen ~sw ~backlog:5 net address)))));
+          test_case "a source and a sink that do not say what they did" `Quick (fun () ->
+              Haft_io.run (fun () ->
+                  says "there is room for 0 bytes, and the source says that it has read 0" (fun () ->
+                      ignore (Flow.single_read (Flow.source_of_read (fun _ -> 0)) Cstruct.empty));
+                  says "there are 5 bytes, and the sink says that it has taken 6" (fun () ->
+                      Flow.copy_string "hello" (Flow.sink_of_write (fun _ -> 6)))));
+          test_case "a text with a NUL, of which C would take a part" `Quick (fun () ->
+              Haft_io.run (fun () ->
+                  says "Not_found" (fun () -> ignore (Path.load Path.(fs / "/dev/null\000x")));
+                  says "Not_found" (fun () -> Path.rename Path.(fs / "/dev/null") Path.(fs / "/tmp\000x"));
+                  says "a text with a NUL character" (fun () -> Process.run process_mgr [ "true"; "a\000b" ])));
           test_case "an error of the system after it" `Quick (fun () ->
               Haft_io.run (fun () ->
                   Switch.run (fun sw ->
