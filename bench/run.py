@@ -359,6 +359,20 @@ TARGETS = {
             1.5,
         ),
     ],
+    "leaving": [
+        Target(
+            f"{what}{' through seff.h' if peer == 'seff' else ''} / bare jumps of Boost.Context",
+            f"{peer}/{loop}",
+            f"boost/{loop}",
+            None,
+        )
+        for peer in ("haft", "seff")
+        for loop, what in (
+            ("new", "an effect thrown out of a new fiber"),
+            ("reused", "out of one that is reset"),
+            ("rethrow", "through a hundred, thrown again in each"),
+        )
+    ],
     "ocaml/micro": [
         Target("OCaml: install a handler and return", "haft/install-return", None, 8),
         Target(
@@ -503,6 +517,7 @@ SERIES_TITLES = {
     "generators": "C++: generators, an element; trees by their depth (figures 8 and 9)",
     "exceptions": "C++: an effect that never resumes, and exceptions (figures 10 and 11)",
     "unwinding": "Leaving nested fibers by a throw or a drop, beside exceptions and beside other fibers",
+    "leaving": "Exceptions as effects without cleanups, beside jumps that find no handler",
     "ocaml/micro": "OCaml: operations of handlers, calls to and from C (§6.3)",
     "ocaml/table1": "OCaml: programs without effects, with and without the library (table 1)",
     "ocaml/table2": "OCaml: handlers and no perform (table 2)",

@@ -23,7 +23,7 @@
 #include "system_call.h"
 #include "waits.h"
 
-#include <haft/language.h>
+#include <haft/turns.h>
 
 void hafti_io_cell_give_up(hafti_io_cell_t *cell) {
     if (!hafti_io_cell_claim(cell))

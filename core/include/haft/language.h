@@ -127,12 +127,6 @@ HAFTI_INLINE void *haft_stack_pointer(void) {
     return sp;
 }
 
-/* Whether the fiber is being unwound on behalf of an effect that was thrown. It is not any more
-   when an exception that a catch (...) of C++ has thrown has taken the place of the unwinding. */
-HAFTI_INLINE bool haft_is_thrown_from(const haft_fiber_t *fiber) {
-    return fiber->thrown != (void *)0;
-}
-
 /* Reports that a resumption of `effect` was used a second time; `what` names the use
    ("resumed"...). */
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void

@@ -181,6 +181,14 @@ HAFTI_INLINE void *hafti_hand_over(haft_turn_t *turn, uintptr_t awaits, haft_fib
     return words.first;
 }
 
+/* ---- The end of a fiber that the scheduler has asked to unwind ---- */
+
+/* Whether the fiber is being unwound on behalf of an effect that was thrown. It is not any more
+   when an exception that a catch (...) of C++ has thrown has taken the place of the unwinding. */
+HAFTI_INLINE bool haft_is_thrown_from(const haft_fiber_t *fiber) {
+    return fiber->thrown != (void *)0;
+}
+
 #ifdef __cplusplus
 #    pragma GCC diagnostic pop
 #endif
