@@ -162,7 +162,7 @@ int main() {
         return std::move(k).resume_with([](Get) { return "one"; });
     });
 #endif
-#ifdef CASE_copied_large_result // size of a pointer
+#ifdef CASE_copied_result // result copied byte
     haft::handle_multi_shot([] { return static_cast<int>(haft::perform<Name>().size()); },
                             [](Name, haft::multi_shot<int(std::string)>) -> int { return 1; });
 #endif

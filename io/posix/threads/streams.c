@@ -105,7 +105,7 @@ static void unlock(FILE **locked) {
     if (*locked != NULL)
         funlockfile(*locked);
 }
-#define LOCK(stream) __attribute__((cleanup(unlock))) FILE *locked = lock(stream)
+#define LOCK(stream) __attribute__((cleanup(unlock), unused)) FILE *locked = lock(stream)
 
 /* The function behind this one. */
 static void *find(void **kept, const char *name) {
