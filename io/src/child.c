@@ -55,6 +55,7 @@ void hafti_io_become_child(hafti_io_crew_t *crew) {
     for (unsigned i = 0; i < crew->count; i++) {
         crew->workers[i]->backend = &in_child;
         crew->workers[i]->forked = crew->workers[i]->by_loop = true;
+        crew->workers[i]->posting = 0; /* the threads that were posting are not in the child */
         hafti_io_set_plain(crew->workers[i]);
     }
 }

@@ -183,7 +183,8 @@ module Flow = struct
     if size > 0 then (
       let taken = flow.write views in
       if taken < 0 || taken > size then
-        invalid_arg (Printf.sprintf "Flow.write: there are %d bytes, and the sink says that it has taken %d" size taken);
+        invalid_arg
+          (Printf.sprintf "Flow.write: there are %d bytes, and the sink says that it has taken %d" size taken);
       write flow (Cstruct.shiftv views taken))
 
   let copy_string text flow = write flow [ Cstruct.of_string text ]

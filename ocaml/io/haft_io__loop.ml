@@ -83,7 +83,7 @@ let begin_suspension fiber begin_ =
 type lane = {
   mutable running : int;  (* the number of the task; negative: there is none, or the carrier is away *)
   mutable left : int;  (* how many are resumed before the head of the loop *)
-  mutable transit : int;  (* the task that has performed last, or is to start, on its way to the queue or a list; or -1 *)
+  mutable transit : int;  (* task that performed last, or is to start, on its way to a list; or -1 *)
 }
 
 external enter_lane : carrier -> lane -> unit = "haft_ocaml_io_enter_lane"
