@@ -39,8 +39,10 @@ static inline bool hafti_posix_is_simulated_stream(const DIR *stream) {
 
 /* ---- FILEs of a simulation, or of a run with a tape (streams.c) ---- */
 
-/* The flags are those of open(2). NULL: no memory. */
-FILE *hafti_posix_make_stream(int descriptor, int flags);
+/* The FILE of a descriptor that was opened for it, and of one that there was before: fopen and
+   fdopen. The flags are those of open(2); -1: they are none. NULL, and errno: it cannot be had. */
+FILE *hafti_posix_opened_stream(int descriptor, int flags);
+FILE *hafti_posix_stream_of(int descriptor, int flags);
 /* The flags of a mode of fopen(3); -1: it is none. */
 int hafti_posix_flags_of(const char *mode);
 

@@ -95,7 +95,8 @@ static const char *mode_of(int flags) {
     }
 }
 
-FILE *hafti_posix_make_stream(int descriptor, int flags) {
+/* The flags are those of open(2). NULL: no memory. */
+static FILE *make_stream(int descriptor, int flags) {
     static const cookie_io_functions_t functions = {read_stream, write_stream, seek_stream,
                                                     close_stream};
     stream_t *stream = malloc(sizeof *stream);
@@ -129,7 +130,12 @@ int hafti_posix_flags_of(const char *mode) {
 /* Moves to the end of a file that is only appended to, so that ftell returns its size. */
 static void go_to_end(int descriptor, int flags) {
     if ((flags & (O_APPEND | O_ACCMODE)) == (O_APPEND | O_WRONLY))
-        haft_io_simulated_calls()->lseek(descriptor, 0, SEEK_END);
+        SYSTEM_OF(descriptor, lseek)(descriptor, 0, SEEK_END);
+}
+
+FILE *hafti_posix_opened_stream(int descriptor, int flags) {
+    go_to_end(descriptor, flags);
+    return make_stream(descriptor, flags);
 }
 
 HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mode) {
@@ -142,43 +148,44 @@ HAFT_POSIX_EXPORT FILE *fopen(const char *restrict path, const char *restrict mo
         return NULL;
     }
     int descriptor = system->openat(AT_FDCWD, path, flags, 0666);
-    if (descriptor >= 0)
-        go_to_end(descriptor, flags);
-    FILE *file = descriptor >= 0 ? hafti_posix_make_stream(descriptor, flags) : NULL;
+    FILE *file = descriptor >= 0 ? hafti_posix_opened_stream(descriptor, flags) : NULL;
     if (file == NULL && descriptor >= 0)
         close(descriptor);
     return file;
 }
 
-/* Whether the descriptor is of a file, and open for what the flags ask for; otherwise errno. */
-static bool is_fit(int descriptor, int flags) {
+/* Whether the descriptor is of a file; otherwise errno. */
+static bool is_of_file(int descriptor) {
     struct stat status;
-    int access = SYSTEM_OF(descriptor, fcntl)(descriptor, F_GETFL);
-    if (access < 0 || SYSTEM_OF(descriptor, fstat)(descriptor, &status) != 0)
+    if (SYSTEM_OF(descriptor, fstat)(descriptor, &status) != 0)
         return false;
-    access &= O_ACCMODE;
-    if (!S_ISREG(status.st_mode) && !S_ISCHR(status.st_mode))
-        hafti_posix_set_error(EBADF);
-    else if (flags < 0 || (access != O_RDWR && access != (flags & O_ACCMODE)))
-        hafti_posix_set_error(EINVAL);
-    else
+    if (S_ISREG(status.st_mode) || S_ISCHR(status.st_mode))
         return true;
+    hafti_posix_set_error(EBADF);
     return false;
+}
+
+FILE *hafti_posix_stream_of(int descriptor, int flags) {
+    __typeof__(&fcntl) control = SYSTEM_OF(descriptor, fcntl);
+    int before = control(descriptor, F_GETFL), access = before & O_ACCMODE;
+    if (before < 0)
+        return NULL;
+    if (flags < 0 || (access != O_RDWR && access != (flags & O_ACCMODE))) {
+        hafti_posix_set_error(EINVAL);
+        return NULL;
+    }
+    if ((flags & O_APPEND) != 0 && (before & O_APPEND) == 0) { /* or it stays where it is */
+        control(descriptor, F_SETFL, before | O_APPEND);
+        go_to_end(descriptor, flags);
+    }
+    return make_stream(descriptor, flags);
 }
 
 HAFT_POSIX_EXPORT FILE *fdopen(int descriptor, const char *mode) {
     if (!hafti_posix_may_be_simulated(descriptor))
         return SYSTEM(fdopen)(descriptor, mode);
-    int flags = hafti_posix_flags_of(mode);
-    if (!is_fit(descriptor, flags))
-        return NULL;
-    __typeof__(&fcntl) control = SYSTEM_OF(descriptor, fcntl);
-    int mode_before = control(descriptor, F_GETFL);
-    if ((flags & O_APPEND) != 0 && (mode_before & O_APPEND) == 0) { /* or it stays where it is */
-        control(descriptor, F_SETFL, mode_before | O_APPEND);
-        go_to_end(descriptor, flags);
-    }
-    return hafti_posix_make_stream(descriptor, flags);
+    return is_of_file(descriptor) ? hafti_posix_stream_of(descriptor, hafti_posix_flags_of(mode))
+                                  : NULL;
 }
 
 HAFT_POSIX_ALSO(fopen64, fopen)

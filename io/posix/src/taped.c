@@ -27,7 +27,7 @@ enum how {
     NOTHING,
     AS_MANY, /* bytes, as many as the result says, at most `size` */
     WHOLE,   /* `size` bytes, if the call has succeeded */
-    SIZED,   /* as many bytes as `*of` says */
+    SIZED,   /* `*of`, and as many bytes as that says, if there is room */
     PARTS,   /* an array of `size` parts, as many bytes as the result says */
     MESSAGE  /* of recvmsg */
 };
@@ -36,7 +36,7 @@ typedef struct out {
     void *at;
     size_t size;
     socklen_t *of;
-    socklen_t room; /* `*of` before the call */
+    socklen_t room; /* `*of` before the call; of a MESSAGE: for the name */
 } out_t;
 enum { MOST_OUTS = 2 };
 
@@ -57,7 +57,7 @@ static size_t list_parts(struct iovec *list, size_t used, const struct iovec *pa
 static size_t count_parts(const out_t *out) {
     return out->how == PARTS     ? out->size
            : out->how == MESSAGE ? ((const struct msghdr *)out->at)->msg_iovlen + 3
-                                 : 1;
+                                 : 2;
 }
 
 static size_t size_of_parts(const struct iovec *parts, size_t count) {
@@ -86,8 +86,10 @@ static size_t list_out(const out_t *out, int64_t result, struct iovec *list, uin
                 list[used++] = (struct iovec){out->at, out->size};
             break;
         case SIZED:
-            if (out->at != NULL && out->of != NULL)
+            if (out->at != NULL && out->of != NULL) {
+                list[used++] = (struct iovec){out->of, sizeof *out->of};
                 list[used++] = (struct iovec){out->at, least(*out->of, out->room)};
+            }
             break;
         case PARTS:
             used = list_parts(list, used, out->at, out->size, (size_t)result);
@@ -99,7 +101,7 @@ static size_t list_out(const out_t *out, int64_t result, struct iovec *list, uin
                 message->msg_control != NULL ? (uint32_t)message->msg_controllen : 0,
                 message->msg_flags};
             list[used++] = (struct iovec){head, sizeof *head};
-            list[used++] = (struct iovec){message->msg_name, head->name};
+            list[used++] = (struct iovec){message->msg_name, least(head->name, out->room)};
             list[used++] = (struct iovec){message->msg_control, head->control};
             used = list_parts(list, used, message->msg_iov, message->msg_iovlen, (size_t)result);
             break;
@@ -117,8 +119,8 @@ static int64_t keep(const char *name, int descriptor, int64_t result, bool error
                     size_t count) {
     int64_t kept = error && result < 0 ? -hafti_posix_error() : result;
     size_t room = 0, used = 0;
-    for (size_t i = 0; i < count; i++)
-        room += 1 + count_parts(&outs[i]);
+    for (size_t i = 0; i < count; i++) /* What was refused may be no list at all. */
+        room += 1 + (result >= 0 ? count_parts(&outs[i]) : 0);
     struct iovec *list = alloca((room + 1) * sizeof *list);
     list[0] = (struct iovec){NULL, 0};
     uint32_t sizes[MOST_OUTS];
@@ -139,17 +141,19 @@ static void scatter(const unsigned char *bytes, size_t size, const struct iovec 
     }
 }
 
-static void give_message(const unsigned char *bytes, size_t size, struct msghdr *message) {
+static void give_message(const unsigned char *bytes, size_t size, struct msghdr *message,
+                         socklen_t room) {
     message_head_t head;
     if (size < sizeof head)
         return;
     memcpy(&head, bytes, sizeof head);
-    if (size - sizeof head < (size_t)head.name + head.control)
+    size_t name = least(head.name, room);
+    if (size - sizeof head < name + head.control)
         return;
     const unsigned char *at = bytes + sizeof head;
-    if (head.name != 0 && message->msg_name != NULL)
-        memcpy(message->msg_name, at, least(head.name, message->msg_namelen));
-    at += head.name;
+    if (name != 0 && message->msg_name != NULL)
+        memcpy(message->msg_name, at, name);
+    at += name;
     if (head.control != 0 && message->msg_control != NULL)
         memcpy(message->msg_control, at, least(head.control, message->msg_controllen));
     at += head.control;
@@ -167,17 +171,16 @@ static void give_out(const out_t *out, const unsigned char *bytes, size_t size) 
             memcpy(out->at, bytes, least(size, out->size));
         break;
     case SIZED:
-        if (out->at == NULL || out->of == NULL)
+        if (out->at == NULL || out->of == NULL || size < sizeof *out->of)
             break;
-        if (size != 0)
-            memcpy(out->at, bytes, least(size, out->room));
-        *out->of = (socklen_t)size;
+        memcpy(out->of, bytes, sizeof *out->of);
+        memcpy(out->at, bytes + sizeof *out->of, least(size - sizeof *out->of, out->room));
         break;
     case PARTS:
         scatter(bytes, size, out->at, out->size);
         break;
     case MESSAGE:
-        give_message(bytes, size, out->at);
+        give_message(bytes, size, out->at, out->room);
         break;
     case NOTHING:
         break;
@@ -253,6 +256,8 @@ static int64_t opened(int64_t descriptor) {
     { WHOLE, bytes, size, NULL, 0 }
 #define ADDRESS_OF(address, place)                                                                 \
     { SIZED, address, 0, place, (place) != NULL ? *(place) : 0 }
+#define MESSAGE_OF(message)                                                                        \
+    { MESSAGE, message, 0, NULL, (message) != NULL ? (message)->msg_namelen : 0 }
 #define PARTS_OF(parts, count)                                                                     \
     { PARTS, (void *)(uintptr_t)(parts), (size_t)(count), NULL, 0 }
 
@@ -291,8 +296,7 @@ TAPED(recv, ssize_t, (int d, void *b, size_t n, int f), (d, b, n, f), d, BYTES_O
 TAPED(recvfrom, ssize_t,
       (int d, void *restrict b, size_t n, int f, __SOCKADDR_ARG a, socklen_t *restrict s),
       (d, b, n, f, a, s), d, BYTES_OF(b, n), ADDRESS_OF(a.__sockaddr__, s))
-TAPED(recvmsg, ssize_t, (int d, struct msghdr *m, int f), (d, m, f), d, {MESSAGE, m, 0, NULL, 0},
-      NONE_AT_ALL)
+TAPED(recvmsg, ssize_t, (int d, struct msghdr *m, int f), (d, m, f), d, MESSAGE_OF(m), NONE_AT_ALL)
 TAPED(send, ssize_t, (int d, const void *b, size_t n, int f), (d, b, n, f), d, NONE_AT_ALL,
       NONE_AT_ALL)
 TAPED(sendto, ssize_t, (int d, const void *b, size_t n, int f, __CONST_SOCKADDR_ARG a, socklen_t s),
@@ -518,7 +522,7 @@ static FILE *taped_fopen(const char *restrict path, const char *restrict mode) {
     if (haft_io_tape_use() == HAFT_IO_TAPE_NONE || flags < 0)
         return real.fopen(path, mode);
     int descriptor = taped_open(path, flags, 0666);
-    FILE *file = descriptor >= 0 ? hafti_posix_make_stream(descriptor, flags) : NULL;
+    FILE *file = descriptor >= 0 ? hafti_posix_opened_stream(descriptor, flags) : NULL;
     if (file == NULL && descriptor >= 0)
         taped_close(descriptor);
     return file;
@@ -527,7 +531,7 @@ static FILE *taped_fdopen(int descriptor, const char *mode) {
     int flags = hafti_posix_flags_of(mode);
     return haft_io_tape_use() == HAFT_IO_TAPE_NONE || flags < 0
                ? real.fdopen(descriptor, mode)
-               : hafti_posix_make_stream(descriptor, flags);
+               : hafti_posix_stream_of(descriptor, flags);
 }
 
 /* ---- Streams of directories: each name is an answer ---- */

@@ -12,6 +12,8 @@
 #include <sys/random.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
 #include <time.h>
 
 static char text[1 << 16], file[64];
@@ -178,6 +180,79 @@ BODY(move_bytes) {
     return NULL;
 }
 
+/* Notes what streams do that append to a file, or do not fit their descriptor. */
+BODY(append_and_refuse) {
+    char path[80];
+    snprintf(path, sizeof path, "%s.text", file);
+    FILE *stream = fopen(path, "w");
+    fputs("first\n", stream);
+    note("%d\n", fclose(stream));
+    stream = fopen(path, "a");
+    note("begins at %ld\n", ftell(stream));
+    note("%d\n", fclose(stream));
+    int opened = open(path, O_RDWR);
+    stream = fdopen(opened, "a");
+    note("begins at %ld, %d\n", ftell(stream), fcntl(opened, F_GETFL) & (O_APPEND | O_ACCMODE));
+    note("%d\n", fclose(stream));
+    opened = open(path, O_RDONLY);
+    note("%d", fdopen(opened, "w") == NULL);
+    note(" %d\n", errno);
+    note("%d", fdopen(-1, "r") == NULL);
+    note(" %d\n", errno);
+    close(opened);
+    unlink(path);
+    return NULL;
+}
+
+/* Notes calls with lists that the system refuses, since they are too long or none. */
+BODY(give_what_is_no_list) {
+    enum { TOO_MANY = 100000 };
+    static struct iovec parts[TOO_MANY];
+    int ends[2];
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_DGRAM, 0, ends), 0);
+    note("%d", (int)readv(ends[0], parts, TOO_MANY));
+    note(" %d\n", errno);
+    volatile int negative = -1;
+    note("%d", (int)readv(ends[0], parts, negative));
+    note(" %d\n", errno);
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = TOO_MANY}, *volatile none = NULL;
+    note("%d", (int)recvmsg(ends[0], &message, MSG_DONTWAIT));
+    note(" %d\n", errno);
+    note("%d", (int)recvmsg(ends[0], none, 0));
+    note(" %d\n", errno);
+    close(ends[0]);
+    close(ends[1]);
+    return NULL;
+}
+
+/* Notes an address that is longer than the room for it: the system tells its full size. */
+BODY(cut_addresses) {
+    struct sockaddr_un own = {.sun_family = AF_UNIX};
+    snprintf(own.sun_path, sizeof own.sun_path, "%s.socket", file);
+    int made = socket(AF_UNIX, SOCK_DGRAM, 0);
+    CHECK_EQUAL(bind(made, (struct sockaddr *)&own, sizeof own), 0);
+    for (int i = 0; i < 2; i++)
+        CHECK_EQUAL(sendto(made, "some", 4, 0, (struct sockaddr *)&own, sizeof own), 4);
+    enum { ROOM = 4 };
+    struct sockaddr_storage all = {0};
+    char bytes[8];
+    struct msghdr message = {.msg_iov = &(struct iovec){bytes, sizeof bytes},
+                             .msg_iovlen = 1,
+                             .msg_name = &all,
+                             .msg_namelen = ROOM};
+    note("%d", (int)recvmsg(made, &message, 0));
+    note(" %.4s %d %.2s\n", bytes, (int)message.msg_namelen, ((char *)&all) + sizeof(sa_family_t));
+    socklen_t size = ROOM;
+    note("%d", (int)recvfrom(made, bytes, sizeof bytes, 0, (struct sockaddr *)&all, &size));
+    note(" %d\n", (int)size);
+    size = ROOM;
+    note("%d", getsockname(made, (struct sockaddr *)&all, &size));
+    note(" %d %.4s\n", (int)size, ((char *)&all) + sizeof(sa_family_t));
+    close(made);
+    unlink(own.sun_path);
+    return NULL;
+}
+
 /* ---- What the pool does ---- */
 
 static void read_random(void *argument) {
@@ -218,6 +293,21 @@ static void streams_and_directories_are_the_same_again(void) {
     snprintf(folder, sizeof folder, "%s.folder", file);
     rmdir(folder);
 }
+/* Checks that a record has the program do what it does without one. */
+static void check_is_recorded_as_it_is(void *(*program)(void *)) {
+    static char plain[sizeof text];
+    CHECK_EQUAL(run(&(haft_io_run_options_t){.threads = 1}, program), 0);
+    memcpy(plain, text, sizeof plain);
+    check_repeats(program);
+    if (strcmp(plain, text) != 0)
+        printf("without a record:\n%s\nwith it:\n%s\n", plain, text);
+    CHECK(strcmp(plain, text) == 0);
+}
+static void a_record_changes_no_answer(void) {
+    check_is_recorded_as_it_is(append_and_refuse);
+    check_is_recorded_as_it_is(give_what_is_no_list);
+    check_is_recorded_as_it_is(cut_addresses);
+}
 static void what_the_pool_asks_for_is_the_same_again(void) {
     check_repeats(work_in_pool);
 }
@@ -229,6 +319,7 @@ int main(void) {
     RUN(sockets_are_the_same_again);
     RUN(files_are_the_same_again_and_not_touched);
     RUN(streams_and_directories_are_the_same_again);
+    RUN(a_record_changes_no_answer);
     RUN(what_the_pool_asks_for_is_the_same_again);
     unlink(file);
     return check_end();
