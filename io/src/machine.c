@@ -28,13 +28,18 @@ static int machine_getsockname(int socket, struct sockaddr *address, socklen_t *
 static int machine_openat(int directory, const char *path, int flags, mode_t mode) {
     return HAFTI_IO_RESULT(openat(directory, path, flags, mode));
 }
+/* One part at a place goes by the calls for it: a filter of system calls may refuse the others. */
 static ssize_t machine_readv(int descriptor, const struct iovec *parts, size_t count,
                              int64_t offset) {
+    if (count == 1 && offset >= 0)
+        return HAFTI_IO_RESULT(pread(descriptor, parts->iov_base, parts->iov_len, offset));
     return HAFTI_IO_RESULT(offset >= 0 ? preadv(descriptor, parts, (int)count, offset)
                                        : readv(descriptor, parts, (int)count));
 }
 static ssize_t machine_writev(int descriptor, const struct iovec *parts, size_t count,
                               int64_t offset) {
+    if (count == 1 && offset >= 0)
+        return HAFTI_IO_RESULT(pwrite(descriptor, parts->iov_base, parts->iov_len, offset));
     return HAFTI_IO_RESULT(offset >= 0 ? pwritev(descriptor, parts, (int)count, offset)
                                        : writev(descriptor, parts, (int)count));
 }

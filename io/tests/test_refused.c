@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -75,12 +76,20 @@ static void read_and_answer(void) {
     haft_io_close(client);
     haft_io_close(listener);
 }
+static void write_and_read_a_file(void) {
+    char text[8];
+    int file = memfd_create("a file", MFD_CLOEXEC);
+    CHECK_EQUAL(haft_io_pwrite(file, "a word", 6, 1), 6);
+    CHECK_EQUAL(haft_io_pread(file, text, sizeof text, 3), 4);
+    haft_io_close(file);
+}
 BODY(use_everything) {
     int ends[2], number = 0, status = 1;
     over = (haft_io_event_t){0};
     haft_io_spawn(wait_long, NULL); /* a timer is pending */
     read_and_answer();
     cancel_a_wait_for_a_child();
+    write_and_read_a_file();
     char text[8];
     for (int blocks = 0; blocks < 2; blocks++) {
         CHECK_EQUAL(blocks ? pipe(ends) : haft_io_pipe(ends), 0);
@@ -108,6 +117,8 @@ BODY(use_everything) {
 
 /* All that the library calls and can do without. */
 static const unsigned calls[] = {SYS_pidfd_open,
+                                 SYS_preadv,
+                                 SYS_pwritev,
                                  SYS_preadv2,
                                  SYS_pwritev2,
                                  SYS_signalfd4,
