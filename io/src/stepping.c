@@ -91,6 +91,11 @@ static bool is_to_wait(const haft_io_stepper_t *stepper, int64_t until) {
     return !stepper->has_ended && haft_io_now() < until && haft_io_now() < stepper->pauses.deadline;
 }
 
+static int64_t time_after(int64_t timeout) {
+    int64_t now = haft_io_now();
+    return timeout < HAFT_IO_FOREVER - now ? now + timeout : HAFT_IO_FOREVER;
+}
+
 /* Until the run has something to do, or this time. */
 static void wait_for_work(const haft_io_stepper_t *stepper, int64_t until) {
     struct pollfd entry = {stepper->pauses.descriptor, POLLIN, 0};
@@ -119,9 +124,8 @@ int haft_io_stepper_step(haft_io_stepper_t *stepper, int64_t timeout) {
             -EBUSY, __func__,
             "the caller is in a run: step from outside of it, as from the loop of "
             "another library");
-    int64_t until = timeout == HAFT_IO_FOREVER ? HAFT_IO_FOREVER : haft_io_now() + timeout;
     if (timeout > 0 && stepper->pauses.descriptor >= 0)
-        wait_for_work(stepper, until);
+        wait_for_work(stepper, time_after(timeout));
     go_on(stepper);
     return stepper->has_ended ? 0 : 1;
 }

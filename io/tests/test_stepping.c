@@ -154,7 +154,22 @@ static void runs_do_not_meet(void) {
     CHECK_EQUAL(haft_io_stepper_end(second), 0);
 }
 
+BODY(sleep_a_little) {
+    haft_io_sleep(10 * HAFT_IO_MILLISECOND);
+    return argument;
+}
+/* The time after which there is no other, less the time until now, is a timeout, too. */
+static void a_step_waits_for_however_long(void) {
+    haft_io_stepper_t *stepper = new_stepper(sleep_a_little);
+    int count = 0;
+    while (haft_io_stepper_step(stepper, HAFT_IO_FOREVER - haft_io_now()) == 1)
+        count++;
+    CHECK(count <= 3);
+    CHECK_EQUAL(haft_io_stepper_end(stepper), 0);
+}
+
 static void run_all(void) {
+    RUN(a_step_waits_for_however_long);
     RUN(tasks_talk_and_sleep);
     RUN(other_threads_make_the_descriptor_readable);
     RUN(the_thread_tells_its_run_between_steps);
