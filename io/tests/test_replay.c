@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 /* ---- What a run does: its trace, in memory that a child of fork shares ---- */
@@ -267,6 +268,45 @@ BODY(rest_without_stack) {
     return NULL;
 }
 
+/* Notes an address that is longer than the room for it, after which the bytes follow; and the number
+   of a descriptor that a message brings, and of one that the system makes after it. */
+BODY(receive_from_a_socket) {
+    struct sockaddr_un own = {.sun_family = AF_UNIX};
+    struct sockaddr_storage from = {0};
+    snprintf(own.sun_path, sizeof own.sun_path, "%s.socket", file);
+    int made = haft_io_socket(AF_UNIX, SOCK_DGRAM, 0), ends[2], pipes[2];
+    CHECK_EQUAL(haft_io_bind(made, (struct sockaddr *)&own, sizeof own), 0);
+    enum { ROOM = 4 };
+    for (int i = 0; i < 2; i++) {
+        char bytes[8] = "";
+        socklen_t size = ROOM;
+        struct msghdr message = {.msg_iov = &(struct iovec){bytes, sizeof bytes},
+                                 .msg_iovlen = 1,
+                                 .msg_name = &from,
+                                 .msg_namelen = ROOM};
+        CHECK_EQUAL(haft_io_send_to(made, "some", 4, 0, (struct sockaddr *)&own, sizeof own), 4);
+        CHECK_EQUAL(i == 0 ? haft_io_receive_from(made, bytes, sizeof bytes, 0,
+                                                  (struct sockaddr *)&from, &size)
+                           : haft_io_receive_message(made, &message, 0),
+                    4);
+        note("%.4s from %d\n", bytes, (int)(i == 0 ? size : message.msg_namelen));
+    }
+    haft_io_close(made);
+    unlink(own.sun_path);
+    CHECK_EQUAL(haft_io_socket_pair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQUAL(haft_io_send_descriptor(ends[0], ends[0]), 0);
+    int got = haft_io_receive_descriptor(ends[1]);
+    CHECK_EQUAL(pipe(pipes), 0);
+    note("got %d, and then %d\n", got, pipes[0]);
+    int all[] = {got, pipes[0], pipes[1], ends[0], ends[1]};
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+        haft_io_close(all[i]);
+    return argument;
+}
+
+static void messages_are_the_same_again(void) {
+    check_repeats(receive_from_a_socket);
+}
 static void a_network_is_the_same_again(void) {
     check_repeats(talk_on_network);
 }
@@ -459,6 +499,7 @@ int main(void) {
     snprintf(file, sizeof file, "%.30s/haft-replay.%d", folder != NULL ? folder : "/tmp",
              (int)getpid());
     RUN(a_network_is_the_same_again);
+    RUN(messages_are_the_same_again);
     RUN(time_names_processes_and_blocking_work_are_the_same_again);
     RUN(files_are_the_same_again_and_not_touched);
     RUN(cancels_deadlines_and_polls_are_the_same_again);

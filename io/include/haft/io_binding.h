@@ -130,8 +130,10 @@ void haft_io_tape_keep(const char *name, int descriptor, int64_t result, const s
 /* The result; and the bytes of all parts, one after the other, until the next call. */
 int64_t haft_io_tape_ask(const char *name, int descriptor, const unsigned char **bytes,
                          size_t *size);
-/* In a replay: a descriptor that the tape has given, or that is closed. */
+/* In a replay: a descriptor that the tape has given, or those that a message has brought, or one
+   that is closed. */
 void haft_io_tape_opened(int descriptor);
+void haft_io_tape_opened_by(const struct msghdr *message);
 void haft_io_tape_closed(int descriptor);
 /* The function is called when a run with a tape begins. */
 void haft_io_tape_set_beginning(void (*begins)(void));

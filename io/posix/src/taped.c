@@ -160,6 +160,7 @@ static void give_message(const unsigned char *bytes, size_t size, struct msghdr 
     message->msg_namelen = head.name;
     message->msg_controllen = head.control;
     message->msg_flags = head.flags;
+    haft_io_tape_opened_by(message);
     scatter(at, size - (size_t)(at - bytes), message->msg_iov, message->msg_iovlen);
 }
 
@@ -726,6 +727,9 @@ static void keep_addresses(int code, const struct addrinfo *first) {
         list[used++] = (struct iovec){&heads[at], sizeof heads[at]};
         list[used++] = (struct iovec){one->ai_addr, one->ai_addrlen};
     }
+    char *name = first != NULL ? first->ai_canonname : NULL;
+    if (name != NULL && list != NULL)
+        list[used++] = (struct iovec){name, strlen(name) + 1};
     haft_io_tape_keep("getaddrinfo", -1, code, list, used);
     free(heads);
     free(list);
@@ -754,6 +758,8 @@ static int give_addresses(struct addrinfo **result) {
         left -= sizeof head + head.size;
         last = &(*last)->ai_next;
     }
+    if (first != NULL && left != 0 && at[left - 1] == '\0')
+        first->ai_canonname = strdup((const char *)at);
     if (code == 0)
         *result = first;
     return code;

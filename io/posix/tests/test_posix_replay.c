@@ -253,6 +253,33 @@ BODY(cut_addresses) {
     return NULL;
 }
 
+/* Notes the number of a descriptor that a message brings, and of one that is made after it. */
+BODY(pass_a_descriptor) {
+    int ends[2], pipes[2], got = -1;
+    CHECK_EQUAL(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                          .cmsg_level = SOL_SOCKET,
+                          .cmsg_type = SCM_RIGHTS}};
+    memcpy(CMSG_DATA(&control.head), &ends[0], sizeof ends[0]);
+    char byte = 'x';
+    struct msghdr message = {.msg_iov = &(struct iovec){&byte, 1},
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    CHECK_EQUAL(sendmsg(ends[1], &message, 0), 1);
+    CHECK_EQUAL(recvmsg(ends[0], &message, 0), 1);
+    memcpy(&got, CMSG_DATA(&control.head), sizeof got);
+    CHECK_EQUAL(pipe(pipes), 0);
+    note("got %d, and then %d\n", got, pipes[0]);
+    int all[] = {got, pipes[0], pipes[1], ends[0], ends[1]};
+    for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
+        close(all[i]);
+    return NULL;
+}
+
 /* ---- What the pool does ---- */
 
 static void read_random(void *argument) {
@@ -265,9 +292,10 @@ BODY(work_in_pool) {
     CHECK_EQUAL(haft_io_call_blocking(read_random, &drawn), 0);
     note("drawn %u\n", (unsigned)drawn);
     struct addrinfo *addresses = NULL;
-    int code =
-        getaddrinfo("127.0.0.1", "80", &(struct addrinfo){.ai_socktype = SOCK_STREAM}, &addresses);
-    note("names %d\n", code);
+    int code = getaddrinfo("127.0.0.1", "80",
+                           &(struct addrinfo){.ai_socktype = SOCK_STREAM, .ai_flags = AI_CANONNAME},
+                           &addresses);
+    note("names %d, first %s\n", code, code == 0 ? addresses->ai_canonname : "none");
     for (const struct addrinfo *one = addresses; one != NULL; one = one->ai_next)
         note("family %d\n", one->ai_family);
     if (code == 0)
@@ -307,6 +335,7 @@ static void a_record_changes_no_answer(void) {
     check_is_recorded_as_it_is(append_and_refuse);
     check_is_recorded_as_it_is(give_what_is_no_list);
     check_is_recorded_as_it_is(cut_addresses);
+    check_is_recorded_as_it_is(pass_a_descriptor);
 }
 static void what_the_pool_asks_for_is_the_same_again(void) {
     check_repeats(work_in_pool);

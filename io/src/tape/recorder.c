@@ -24,12 +24,20 @@ static void keep_parts(tape_t *tape, const struct iovec *parts, size_t count, si
     }
 }
 
-static void keep_message(tape_t *tape, const hafti_io_operation_t *o, ssize_t done) {
+/* Bytes that there are for the address from which something comes; its size may be larger. */
+static size_t room_for_address(const hafti_io_operation_t *o) {
+    const struct msghdr *message = o->kind == HAFTI_IO_RECEIVE_MESSAGE ? o->buffer : NULL;
+    return message != NULL ? message->msg_namelen : o->address_size != NULL ? *o->address_size : 0;
+}
+
+static void keep_message(tape_t *tape, const hafti_io_operation_t *o, ssize_t done,
+                         size_t room_for_name) {
     const struct msghdr *message = o->buffer;
     size_t name = message->msg_name != NULL ? message->msg_namelen : 0;
     size_t control = message->msg_control != NULL ? message->msg_controllen : 0;
     uint32_t head[3] = {(uint32_t)name, (uint32_t)control, (uint32_t)message->msg_flags};
     size_t room = 0;
+    name = name < room_for_name ? name : room_for_name;
     for (size_t i = 0; i < message->msg_iovlen; i++)
         room += message->msg_iov[i].iov_len;
     size_t size = (size_t)done < room ? (size_t)done : room;
@@ -41,7 +49,8 @@ static void keep_message(tape_t *tape, const hafti_io_operation_t *o, ssize_t do
     keep_parts(tape, message->msg_iov, message->msg_iovlen, size);
 }
 
-static void keep_received(tape_t *tape, const hafti_io_operation_t *o, ssize_t done) {
+static void keep_received(tape_t *tape, const hafti_io_operation_t *o, ssize_t done,
+                          size_t room_for_name) {
     /* With MSG_TRUNC the result is the size of the datagram. */
     size_t size = (size_t)done < o->size ? (size_t)done : o->size;
     if (o->address == NULL) {
@@ -50,14 +59,16 @@ static void keep_received(tape_t *tape, const hafti_io_operation_t *o, ssize_t d
         return;
     }
     uint32_t address = *o->address_size;
+    size_t name = address < room_for_name ? address : room_for_name;
     hafti_io_keep_head(tape, HAFTI_IO_TAPED_OPERATION + o->kind, o->descriptor, done,
-                       sizeof address + address + size);
+                       sizeof address + name + size);
     hafti_io_keep_bytes(tape, &address, sizeof address);
-    hafti_io_keep_bytes(tape, o->address, address);
+    hafti_io_keep_bytes(tape, o->address, name);
     hafti_io_keep_bytes(tape, o->buffer, size);
 }
 
-static void keep_operation(tape_t *tape, const hafti_io_operation_t *o, ssize_t done) {
+static void keep_operation(tape_t *tape, const hafti_io_operation_t *o, ssize_t done,
+                           size_t room_for_name) {
     unsigned kind = HAFTI_IO_TAPED_OPERATION + hafti_io_taped_kind(o);
     if (done > 0)
         switch (o->kind) {
@@ -75,9 +86,9 @@ static void keep_operation(tape_t *tape, const hafti_io_operation_t *o, ssize_t 
             break;
         }
     if (done >= 0 && o->kind == HAFTI_IO_RECEIVE_MESSAGE)
-        keep_message(tape, o, done);
+        keep_message(tape, o, done, room_for_name);
     else if (done >= 0 && o->kind == HAFTI_IO_RECEIVE && hafti_io_taped_kind(o) != HAFTI_IO_READ)
-        keep_received(tape, o, done);
+        keep_received(tape, o, done, room_for_name);
     else if (done > 0 && o->kind == HAFTI_IO_RECEIVE)
         hafti_io_keep(tape, kind, o->descriptor, done, o->buffer, (size_t)done);
     else
@@ -88,10 +99,11 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
     tape_t *tape = runner->worker->tape;
     if (runner->taped || tape->keeps)
         return tape->real->operate(runner, operation);
+    size_t room = room_for_address(operation);
     runner->taped = true;
     ssize_t done = tape->real->operate(runner, operation);
     runner->taped = false;
-    keep_operation(runner->worker->tape, operation, done); /* its request may have ended */
+    keep_operation(runner->worker->tape, operation, done, room); /* its request may have ended */
     return done;
 }
 

@@ -38,7 +38,8 @@ static void give_message(const hafti_io_entry_t *entry, struct msghdr *message) 
     message->msg_namelen = head[0];
     message->msg_controllen = head[1];
     message->msg_flags = (int)head[2];
-    scatter(entry, sizeof head + head[0] + head[1], message->msg_iov, message->msg_iovlen);
+    scatter(entry, from, message->msg_iov, message->msg_iovlen);
+    haft_io_tape_opened_by(message);
 }
 
 static void give_received(const hafti_io_entry_t *entry, const hafti_io_operation_t *o) {
@@ -48,7 +49,6 @@ static void give_received(const hafti_io_entry_t *entry, const hafti_io_operatio
         take(entry, &from, &address, sizeof address);
         take(entry, &from, o->address, address < *o->address_size ? address : *o->address_size);
         *o->address_size = address;
-        from = sizeof address + address;
     }
     if (from < entry->size)
         take(entry, &from, o->buffer, o->size);

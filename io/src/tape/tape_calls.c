@@ -59,6 +59,19 @@ void haft_io_tape_opened(int descriptor) {
     hafti_io_tape_occupy(tape_of_caller(), descriptor);
 }
 
+void haft_io_tape_opened_by(const struct msghdr *message) {
+    struct msghdr whole = *message;
+    for (struct cmsghdr *one = CMSG_FIRSTHDR(&whole); one != NULL; one = CMSG_NXTHDR(&whole, one)) {
+        bool passes = one->cmsg_level == SOL_SOCKET && one->cmsg_type == SCM_RIGHTS;
+        for (size_t at = CMSG_LEN(0); passes && at + sizeof(int) <= one->cmsg_len;
+             at += sizeof(int)) {
+            int descriptor;
+            memcpy(&descriptor, (const char *)one + at, sizeof descriptor);
+            haft_io_tape_opened(descriptor);
+        }
+    }
+}
+
 void haft_io_tape_closed(int descriptor) {
     hafti_io_tape_vacate(tape_of_caller(), descriptor);
 }
