@@ -119,7 +119,7 @@ static int64_t keep(const char *name, int descriptor, int64_t result, bool error
                     size_t count) {
     int64_t kept = error && result < 0 ? -hafti_posix_error() : result;
     size_t room = 0, used = 0;
-    for (size_t i = 0; i < count; i++) /* What was refused may be no list at all. */
+    for (size_t i = 0; i < count; i++) /* A list that was refused may be none at all. */
         room += 1 + (result >= 0 ? count_parts(&outs[i]) : 0);
     struct iovec *list = alloca((room + 1) * sizeof *list);
     list[0] = (struct iovec){NULL, 0};
