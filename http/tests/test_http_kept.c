@@ -234,7 +234,7 @@ static void *serve_and_ask(void *asking) {
     return server;
 }
 
-/* Such a file is left by a process of another container, on the same day. */
+/* A process of another container has left such a file on the same day. */
 static void make_earlier_file(void) {
     time_t now = time(NULL);
     char day[20], path[200];
