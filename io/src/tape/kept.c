@@ -128,7 +128,7 @@ haft_io_kept_t *haft_io_kept_begin(size_t *most) {
     if (tape == NULL)
         return NULL;
     tape->at = tape->part;
-    tape->end = tape->part + tape->part_size;
+    tape->end = tape->part != NULL ? tape->part + tape->part_size : NULL;
     tape->lost = false;
     tape->spawned = 1;
     tape->begins_at = tape->time = worker->clock;
