@@ -244,8 +244,8 @@ haft_http_thrown_t *haft_http_request_take_thrown(haft_http_request_t *request) 
 }
 
 void haft_http_request_unwound(haft_http_request_t *request) {
-    request->is_unwound = true;
-    (void)haft_http_answer_discard(request);
+    if (!request->is_unwound) /* otherwise the answer is that of middleware in between */
+        request->is_unwound = haft_http_answer_discard(request) == 0;
 }
 
 void hafti_http_forget_thrown(haft_http_request_t *request) {

@@ -96,7 +96,7 @@ struct haft_http_request {
     const char *refusal;         /* its text; NULL: what the status is called */
     bool is_traced;              /* its task has its trace */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
-    bool is_unwound; /* its handler: middleware may have answered since */
+    bool is_unwound; /* its handler, whose answer was taken back: middleware may have answered */
     hafti_http_answer_t answer;
     struct hafti_http_protocol *protocol; /* that the library speaks after an upgrade, or NULL */
     hafti_http_match_t match;
@@ -175,6 +175,8 @@ typedef enum { HAFTI_HTTP_FORGETS, HAFTI_HTTP_KEEPS, HAFTI_HTTP_REPLAYS } hafti_
 void hafti_http_kept_begin(haft_http_request_t *request);
 /* `is_lost`: its handler has failed, and the stack is being unwound. */
 void hafti_http_kept_end(haft_http_request_t *request, bool is_lost);
+/* Its connection has become a stream, which is not on the record, and may be one for long. */
+void hafti_http_kept_forget(haft_http_request_t *request);
 
 /* ---- upgrade.c, handshake.c, websocket.c ----------------------------------------------------- */
 

@@ -23,7 +23,7 @@ typedef struct hafti_http_kept {
     hafti_http_bytes_t body, answer;
 } kept_t;
 
-enum { FAILURES = 500 };
+enum { FAILURES = 500, MOST_OF_ANSWER = 1 << 20 };
 
 /* ---- As text ---- */
 
@@ -52,7 +52,7 @@ static void add_size(hafti_http_bytes_t *bytes, const haft_http_request_t *reque
 }
 
 static hafti_http_bytes_t request_as_text(haft_http_request_t *request, const kept_t *kept) {
-    hafti_http_bytes_t text = {.bytes = NULL};
+    hafti_http_bytes_t text = {.most = SIZE_MAX};
     hafti_http_message_t *message = &request->message;
     add_text(&text, haft_http_request_version(request));
     add_text(&text, " ");
@@ -79,7 +79,7 @@ static hafti_http_bytes_t request_as_text(haft_http_request_t *request, const ke
 
 static hafti_http_bytes_t answer_as_text(const haft_http_request_t *request, const kept_t *kept,
                                          bool is_lost) {
-    hafti_http_bytes_t text = {.bytes = NULL};
+    hafti_http_bytes_t text = {.most = SIZE_MAX};
     char line[16];
     snprintf(line, sizeof line, "%d\n", is_lost ? FAILURES : request->answer.status);
     add_text(&text, line);
@@ -148,7 +148,8 @@ __attribute__((noreturn)) static void end_replay(const haft_http_request_t *requ
 
 void hafti_http_kept_begin(haft_http_request_t *request) {
     bool replays = request->server->keeping == HAFTI_HTTP_REPLAYS;
-    haft_io_kept_t *tape = replays ? NULL : haft_io_kept_begin();
+    size_t most = 0; /* of a replay's body, which is in memory */
+    haft_io_kept_t *tape = replays ? NULL : haft_io_kept_begin(&most);
     if (tape == NULL && !replays)
         return;
     kept_t *kept = calloc(1, sizeof *kept);
@@ -158,6 +159,8 @@ void hafti_http_kept_begin(haft_http_request_t *request) {
         return;
     }
     kept->tape = tape;
+    kept->body.most = most;
+    kept->answer.most = MOST_OF_ANSWER;
     request->kept = kept;
     request->copy = &kept->answer;
     request->message.copy = &kept->body;
@@ -166,12 +169,21 @@ void hafti_http_kept_begin(haft_http_request_t *request) {
         haft_io_kept_resume(true);
 }
 
+static void release(kept_t *kept) {
+    free(kept->body.bytes);
+    free(kept->answer.bytes);
+    free(kept);
+}
+
 static void write_kept(haft_http_request_t *request, const kept_t *kept,
                        const hafti_http_bytes_t *answer) {
     hafti_http_bytes_t asked = request_as_text(request, kept);
     char path[4096];
     const struct iovec question = {asked.bytes, asked.size}, reply = {answer->bytes, answer->size};
-    int code = haft_io_kept_end(kept->tape, &question, &reply, path, sizeof path);
+    int code = haft_io_kept_end(kept->tape, kept->body.is_cut ? NULL : &question, &reply, path,
+                                sizeof path);
+    if (kept->body.is_cut)
+        code = -ENOBUFS;
     if (code == 0)
         hafti_http_log(request->server, "%s %s is kept in %s", request->method,
                        haft_http_request_target(request), path);
@@ -201,9 +213,17 @@ void hafti_http_kept_end(haft_http_request_t *request, bool is_lost) {
     else
         haft_io_kept_end(kept->tape, NULL, NULL, NULL, 0);
     free(answer.bytes);
-    free(kept->body.bytes);
-    free(kept->answer.bytes);
-    free(kept);
+    release(kept);
+}
+
+void hafti_http_kept_forget(haft_http_request_t *request) {
+    kept_t *kept = request->kept;
+    if (kept == NULL || kept->tape == NULL)
+        return;
+    request->kept = NULL;
+    request->message.copy = NULL;
+    haft_io_kept_end(kept->tape, NULL, NULL, NULL, 0);
+    release(kept);
 }
 
 bool haft_http_request_keep(haft_http_request_t *request) {

@@ -42,10 +42,12 @@ char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t s
 }
 
 void hafti_http_bytes_add(hafti_http_bytes_t *bytes, const void *more, size_t size) {
-    enum { LEAST = 512, MOST = 1 << 20 };
+    enum { LEAST = 512 };
     size_t wanted = bytes->size + size, room = bytes->room != 0 ? bytes->room : LEAST;
-    while (room < wanted && room < MOST)
+    while (room < wanted && room < bytes->most)
         room *= 2;
+    if (room > bytes->most)
+        room = bytes->most;
     char *grown = room != bytes->room ? realloc(bytes->bytes, room) : bytes->bytes;
     if (grown != NULL) {
         bytes->bytes = grown;

@@ -31,7 +31,7 @@ typedef enum {
 /* Bytes that grow, up to a limit; then they are cut. */
 typedef struct {
     char *bytes;
-    size_t size, room;
+    size_t size, room, most;
     bool is_cut;
 } hafti_http_bytes_t;
 void hafti_http_bytes_add(hafti_http_bytes_t *bytes, const void *more, size_t size);

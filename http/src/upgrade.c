@@ -20,6 +20,8 @@ static int begin_stream(haft_http_request_t *request, int status, const char *li
     int code = hafti_http_answer_stream(request, status, line, protocol);
     request->keeps = false;
     request->answer.is_stream = code == 0;
+    if (code == 0)
+        hafti_http_kept_forget(request);
     return code;
 }
 

@@ -47,10 +47,16 @@ for name in 'kept_request', 'kept_request_cpp':
     assert 'asked for less than it did: the record still has a connection' in said, said
 
     assert 'add_test(NAME' in output(*tool, '--as-test', '-o', test, kept)
+    assert stat.S_IMODE(os.stat(f'{test}/record.haft').st_mode) == 0o600
     output(f'{test}/run.sh', *command, code=1)
     output(f'{test}/run.sh', code=1)  # the command that was recorded
     output(f'{test}/run.sh', EXPECTS='500')
     assert 'is there already' in output(*tool, '--as-test', '-o', test, kept, code=1)
+with open(kept, 'rb') as file:
+    of_terminal = file.read().replace(b'User-Agent', b'User\x1bAgent')
+with open(f'{work}/of_terminal', 'wb') as file:
+    file.write(of_terminal)
+assert 'User\\x1bAgent' in output(*tool, f'{work}/of_terminal')
 assert 'no record' in output(*tool, tool[1], code=1)
 END
 

@@ -302,6 +302,7 @@ static void check_unwinding_in_catch_all() {
     int caught = 0, behind = 0;
     std::string lines;
     server.set_log([&](std::string_view line) { lines.append(line).append("\n"); });
+    server.use([](http::request &, const http::next &next) { next(); }); /* outside of all */
     http::route_group answering = server.group("/answering"), other = server.group("/other"),
                       silent = server.group("/silent");
     answering.use([&](http::request &in, const http::next &next) {
@@ -338,6 +339,12 @@ static void check_unwinding_in_catch_all() {
             in.answer(200, "taken back");
             haft_io_fail(-EIO, "the disk is gone");
         });
+        group->get("/begun", [](http::request &in) {
+            haft_http_answer_begin(in.get(), 200, "text/plain", HAFT_HTTP_UNKNOWN_SIZE);
+            haft_http_answer_write(in.get(), "a part", 6);
+            haft_http_answer_flush(in.get());
+            haft_io_fail(-EIO, "the disk is gone");
+        });
         group->get("/well", [](http::request &) { return "well"; });
     }
     auto serving = io::async([&] { return server.serve(io::listener("127.0.0.1", 0)); });
@@ -349,6 +356,10 @@ static void check_unwinding_in_catch_all() {
     for (const char *line : {"GET /silent/effect", "GET /silent/failure"})
         CHECK(has(ask(server.port(), line), "\r\n\r\n500 Internal Server Error\n"));
     CHECK(caught == 8 && behind == 0);
+    for (const char *line : {"GET /answering/begun", "GET /silent/begun"}) {
+        std::string begun = ask(server.port(), line);
+        CHECK(has(begun, "a part") && !has(begun, "\r\n0\r\n\r\n"));
+    }
     for (const char *line : {"GET /answering/well", "GET /other/well"})
         CHECK(has(ask(server.port(), line), "\r\n\r\nwell"));
     server.stop();

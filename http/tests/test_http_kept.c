@@ -2,8 +2,9 @@
 /*
  * Requests that fail are kept, and their handlers answer them again: over HTTP/1.1 and HTTP/2, on
  * one thread and on two, with questions to another service over connections that earlier requests
- * have opened, with tasks of their own, with a body, with a failure that unwinds. The program serves
- * and asks itself in a child, and starts itself once more for each replay.
+ * have opened, or to a name of several addresses, with tasks of their own, with a body, with a
+ * failure that unwinds. The program serves and asks itself in a child, and starts itself once more
+ * for each replay. Files of an earlier process stay.
  */
 #ifdef CHECK_HTTP2
 #    include "check_http2.h"
@@ -13,8 +14,10 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static haft_http_client_t *client;
@@ -23,6 +26,34 @@ static const char *program;
 static uint16_t port = 1; /* in a replay there is nobody */
 
 /* ---- The handlers ---- */
+
+static struct sockaddr_in loopback[2];
+static struct addrinfo addresses[2];
+int __real_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+int __wrap_getaddrinfo(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+int __wrap_getaddrinfo(const char *host, const char *service, const struct addrinfo *hints,
+                       struct addrinfo **result) {
+    if (strcmp(host, "several") != 0)
+        return __real_getaddrinfo(host, service, hints, result);
+    for (unsigned i = 0; i < 2; i++) { /* nobody listens at the first */
+        loopback[i] = (struct sockaddr_in){.sin_family = AF_INET,
+                                           .sin_port = htons((uint16_t)atoi(service)),
+                                           .sin_addr = {htonl(INADDR_LOOPBACK + 8 * (1 - i))}};
+        addresses[i] = (struct addrinfo){.ai_family = AF_INET,
+                                         .ai_socktype = SOCK_STREAM,
+                                         .ai_addr = (struct sockaddr *)&loopback[i],
+                                         .ai_addrlen = sizeof loopback[i],
+                                         .ai_next = i == 0 ? &addresses[1] : NULL};
+    }
+    *result = addresses;
+    return 0;
+}
+void __real_freeaddrinfo(struct addrinfo *);
+void __wrap_freeaddrinfo(struct addrinfo *);
+void __wrap_freeaddrinfo(struct addrinfo *list) {
+    if (list != addresses)
+        __real_freeaddrinfo(list);
+}
 
 /* Another service, as it were: what it says changes. */
 static int tell_data(haft_http_request_t *request, void *unused) {
@@ -33,10 +64,10 @@ static int tell_data(haft_http_request_t *request, void *unused) {
                                    (unsigned)drawn);
 }
 
-static int ask_data(const char *number, char *said, size_t size) {
+static int ask_data_at(const char *host, const char *number, char *said, size_t size) {
     HAFT_HTTP_SCOPED_REPLY haft_http_reply_t *reply = NULL;
     char url[100], *body;
-    snprintf(url, sizeof url, "http://127.0.0.1:%d/data/%s", port, number);
+    snprintf(url, sizeof url, "http://%s:%d/data/%s", host, port, number);
     haft_http_question_t question = {.url = url};
     int code = haft_http_client_ask(client, &question, &reply);
     if (code != 0)
@@ -44,6 +75,10 @@ static int ask_data(const char *number, char *said, size_t size) {
     ssize_t got = haft_http_reply_body(reply, &body);
     snprintf(said, size, "%s", got >= 0 ? body : "nothing");
     return got < 0 ? (int)got : 0;
+}
+
+static int ask_data(const char *number, char *said, size_t size) {
+    return ask_data_at("127.0.0.1", number, said, size);
 }
 
 static int fail_by_data(haft_http_request_t *request, void *unused) {
@@ -62,9 +97,11 @@ typedef struct {
 } part_t;
 static void *ask_apart(void *argument) {
     part_t *part = argument;
+    char said[100];
     CHECK(haft_io_random(&part->drawn, sizeof part->drawn) == 0);
     haft_io_sleep(part->drawn % 3 * HAFT_IO_MILLISECOND);
-    if (ask_data("3", part->said, sizeof part->said) != 0)
+    if (ask_data("3", part->said, sizeof part->said) != 0 ||
+        ask_data_at("several", "4", said, sizeof said) != 0)
         haft_io_fail(-EIO, "no data");
     return NULL;
 }
@@ -114,6 +151,14 @@ static int use_memory(haft_http_request_t *request, void *unused) {
     return file >= 0 ? -EIO : file;
 }
 
+/* A stream is on no record. */
+static int become_stream(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    CHECK(haft_http_request_keep(request));
+    CHECK(haft_http_request_upgrade(request, "echo") == 0 && !haft_http_request_keep(request));
+    return 0;
+}
+
 static int be_quiet(haft_http_request_t *request, void *unused) {
     (void)unused;
     return haft_http_answer_text(request, 200, "quiet");
@@ -134,6 +179,7 @@ static haft_http_server_t *make_server(void) {
     haft_http_server_post(server, "/body", fail_with_body, NULL);
     haft_http_server_get(server, "/memory", use_memory, NULL);
     haft_http_server_get(server, "/quiet", be_quiet, NULL);
+    haft_http_server_get(server, "/stream", become_stream, NULL);
     return server;
 }
 
@@ -171,6 +217,15 @@ static void *ask_http2(void *unused) {
     return unused;
 }
 
+static void *ask_for_stream(void *unused) {
+    static const char question[] = "GET /stream HTTP/1.1\r\nHost: here\r\n"
+                                   "Connection: upgrade\r\nUpgrade: echo\r\n\r\n";
+    char heard[1000];
+    say_and_hear(port, question, sizeof question - 1, false, heard, sizeof heard);
+    CHECK(strstr(heard, " 101 ") != NULL);
+    return unused;
+}
+
 static void *serve_and_ask(void *asking) {
     haft_http_server_t *server = make_server();
     port = start_server(server);
@@ -179,11 +234,23 @@ static void *serve_and_ask(void *asking) {
     return server;
 }
 
-static void serve_in_child(void *(*asking)(void *), int threads) {
+/* A process of another container has left such a file on the same day. */
+static void make_earlier_file(void) {
+    time_t now = time(NULL);
+    char day[20], path[200];
+    strftime(day, sizeof day, "%Y%m%d", gmtime(&now));
+    snprintf(path, sizeof path, "%s/request-%s-%d-1.haft", folder, day, (int)getpid());
+    mkdir(folder, 0700);
+    close(open(path, O_WRONLY | O_CREAT, 0600));
+}
+
+static void serve_in_child(void *(*asking)(void *), int threads, size_t size) {
     int status;
     pid_t child = fork();
     if (child == 0) {
-        haft_io_run_options_t how = {.threads = threads, .keep_requests = folder};
+        haft_io_run_options_t how = {
+            .threads = threads, .keep_requests = folder, .kept_size = size};
+        make_earlier_file();
         _exit(haft_io_run_with(&how, serve_and_ask, (void *)(uintptr_t)asking) == 0 ? 0 : 1);
     }
     waitpid(child, &status, 0);
@@ -254,7 +321,7 @@ static unsigned check_file(const char *path, int threads) {
 }
 
 static unsigned check_files(int threads) {
-    unsigned seen = 0;
+    unsigned seen = 0, empty = 0;
     DIR *opened = opendir(folder);
     CHECK(opened != NULL);
     for (const struct dirent *entry; (entry = readdir(opened)) != NULL;) {
@@ -264,15 +331,19 @@ static unsigned check_files(int threads) {
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         struct stat status;
         CHECK(stat(path, &status) == 0 && (status.st_mode & 0777) == 0600);
-        seen |= check_file(path, threads);
+        if (status.st_size == 0)
+            empty++;
+        else
+            seen |= check_file(path, threads);
         unlink(path);
     }
     closedir(opened);
+    CHECK(empty == 1);
     return seen;
 }
 
-static void check(void *(*asking)(void *), int threads, unsigned expected) {
-    serve_in_child(asking, threads);
+static void check(void *(*asking)(void *), int threads, size_t size, unsigned expected) {
+    serve_in_child(asking, threads, size);
     CHECK(check_files(threads) == expected);
 }
 
@@ -283,11 +354,13 @@ int main(int count, char **arguments) {
     const char *place = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%.30s/haft-http-kept.%d", place != NULL ? place : "/tmp",
              (int)getpid());
-    check(ask_http1, 1, 0xf);
-    check(ask_http1, 2, 0xf);
+    check(ask_http1, 1, 0, 0xf);
+    check(ask_http1, 2, 0, 0xf);
+    check(ask_http1, 1, 29999, 0xb); /* without the body of 30,000 bytes */
+    check(ask_for_stream, 1, 0, 0);
 #ifdef CHECK_HTTP2
-    check(ask_http2, 1, 0x7);
-    check(ask_http2, 2, 0x7);
+    check(ask_http2, 1, 0, 0x7);
+    check(ask_http2, 2, 0, 0x7);
 #else
     (void)ask_http2;
 #endif

@@ -433,28 +433,37 @@ let cancel_fiber fiber (cancelled : exn) =
   | Suspended -> if fiber.withdraw != no_wait then fiber.withdraw cancelled
   | Nowhere -> if away () > 0 then cancel_away fiber.id
 
-(* An exception of a signal handler ends the run later: each of the tasks is told in any case. (The contexts may lie one
-   inside another so deep that the stack of the loop would not do for a recursion.) *)
+(* An exception of a signal handler ends the run later: each of the tasks is told in any case, so what is left to do is
+   in [contexts] and [fibers] wherever one may come. (The contexts may lie one inside another so deep that the stack of
+   the loop would not do for a recursion.) *)
 let cancel_context context exn backtrace =
   let reason = Cancelling (exn, backtrace) and cancelled = Cancelled exn in
-  let tell fiber = try cancel_fiber fiber cancelled with exn -> interrupt exn in
-  let rec go = function
-    | [] -> ()
-    | context :: others -> (
-        match context.state with
-        | Cancelling _ | Finished -> go others
-        | On -> (
-            match (fibers_of context, List.filter (fun child -> not child.protected) (children_of context)) with
-            | fibers, children ->
-                let others = List.rev_append (List.rev children) others in
-                context.state <- reason;
-                List.iter tell fibers;
-                go others
-            | exception exn ->
-                interrupt exn;
-                go (context :: others)))
+  let contexts = ref [ context ] and fibers = ref [] in
+  let rec go () =
+    match (!fibers, !contexts) with
+    | fiber :: others, _ ->
+        cancel_fiber fiber cancelled;
+        fibers := others;
+        go ()
+    | [], [] -> ()
+    | [], ({ state = On; _ } as context) :: others ->
+        let inside = List.filter (fun child -> not child.protected) (children_of context) in
+        let left = List.rev_append (List.rev inside) others and own = fibers_of context in
+        context.state <- reason;
+        contexts := left;
+        fibers := own;
+        go ()
+    | [], { state = Cancelling _ | Finished; _ } :: others ->
+        contexts := others;
+        go ()
   in
-  go [ context ]
+  let rec go_in_any_case () =
+    try go ()
+    with exn ->
+      interrupt exn;
+      go_in_any_case ()
+  in
+  go_in_any_case ()
 
 (* The reason for which a task whose context is [context] has ended. A function of C that was waiting when the cancel
    came has failed with ECANCELED, and so Unix or a channel: that is the cancel. *)

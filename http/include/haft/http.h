@@ -617,7 +617,8 @@ int haft_http_request_carry(haft_http_request_t *request, haft_http_thrown_t *th
 /* NULL: there is none. From now on it is the caller's. */
 haft_http_thrown_t *haft_http_request_take_thrown(haft_http_request_t *request);
 /* The handlers further in are being unwound without an exception, up to middleware that may answer
-   in their place. Takes back what they have answered, if none of it has left. */
+   in their place. Takes back what they have answered, if none of it has left, but no answer that
+   middleware further in has given after such a call. */
 void haft_http_request_unwound(haft_http_request_t *request);
 
 /* For the log: says why the handler is about to return an error. The text is copied. It is not

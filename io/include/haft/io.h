@@ -117,8 +117,9 @@ typedef struct haft_io_run_options {
     /* A folder for requests of a server that fail; see "recording". NULL: HAFT_IO_KEEP_REQUESTS in
        the environment names one, or none is kept. */
     const char *keep_requests;
-    size_t kept_size; /* bytes that the record of a request may take; 0: 1 MiB */
-    const char *top;  /* a socket for the program haft-top; NULL: none, unless HAFT_IO_TOP in the
+    /* Bytes that the record of a request may take, and its body likewise; 0: 1 MiB. */
+    size_t kept_size;
+    const char *top; /* a socket for the program haft-top; NULL: none, unless HAFT_IO_TOP in the
                         environment names one. See "seeing inside" */
 } haft_io_run_options_t;
 

@@ -143,10 +143,10 @@ void haft_io_tape_set_beginning(void (*begins)(void));
 /* Whether the calling task's run keeps requests. */
 bool haft_io_keeps_requests(void);
 /* From now on what the calling task asks for is kept in memory, and what tasks that it spawns ask
-   for. NULL: the run keeps none, the task is in one already, or it moves; or there is no memory.
-   For libraries of servers. */
+   for. `*most` gets how many bytes that may take. NULL: the run keeps none, the task is in one
+   already, or it moves; or there is no memory. For libraries of servers. */
 typedef struct hafti_io_tape haft_io_kept_t;
-haft_io_kept_t *haft_io_kept_begin(void);
+haft_io_kept_t *haft_io_kept_begin(size_t *most);
 /* Ends it, in the same task. With `request` and `answer` it is written to a new file in the run's
    folder, whose path `path` gets. 0; -ENOBUFS: it has taken more than haft_io_run_options_t allows;
    -EDQUOT: the process has written 100 such files; or an error of the system. */

@@ -118,7 +118,7 @@ static void put_back(tape_t *tape) {
     tape->run->spare = tape;
 }
 
-haft_io_kept_t *haft_io_kept_begin(void) {
+haft_io_kept_t *haft_io_kept_begin(size_t *most) {
     hafti_io_worker_t *worker = hafti_io_worker();
     const haft_io_task_t *task = hafti_io_this_task();
     tape_t *run = worker != NULL ? worker->tape : NULL;
@@ -128,7 +128,7 @@ haft_io_kept_t *haft_io_kept_begin(void) {
     if (tape == NULL)
         return NULL;
     tape->at = tape->part;
-    tape->end = tape->part + tape->part_size;
+    tape->end = tape->part != NULL ? tape->part + tape->part_size : NULL;
     tape->lost = false;
     tape->spawned = 1;
     tape->begins_at = tape->time = worker->clock;
@@ -138,13 +138,21 @@ haft_io_kept_t *haft_io_kept_begin(void) {
     }
     worker->tape = tape;
     hafti_io_keep_order(tape, HAFTI_IO_TAPED_RUN, 0);
+    *most = tape->most;
     return tape;
 }
 
-static unsigned written;
+static unsigned written, numbered;
+
+static bool take_place(void) {
+    if (__atomic_fetch_add(&written, 1, __ATOMIC_RELAXED) < MOST_FILES)
+        return true;
+    __atomic_fetch_sub(&written, 1, __ATOMIC_RELAXED);
+    return false;
+}
 
 static void name_file(const tape_t *run, char *path, size_t size) {
-    unsigned number = __atomic_add_fetch(&written, 1, __ATOMIC_RELAXED);
+    unsigned number = __atomic_add_fetch(&numbered, 1, __ATOMIC_RELAXED);
     struct timespec now;
     struct tm day;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -162,10 +170,22 @@ static void keep_command(tape_t *file) {
     hafti_io_keep(file, HAFTI_IO_TAPED_COMMAND, -1, 0, command, size > 0 ? (size_t)size : 0);
 }
 
+/* An earlier process may have had the same number, as in a container: its files stay. */
+static int make_file(const tape_t *run, tape_t *file, char *path, size_t size) {
+    for (;;) {
+        name_file(run, path, size);
+        int code = hafti_io_tape_make(file, path, true);
+        if (code != -EEXIST)
+            return code;
+        hafti_io_tape_free(file);
+    }
+}
+
 static int write_file(const tape_t *tape, const struct iovec *request, const struct iovec *answer,
-                      const char *path) {
+                      char *path, size_t size) {
     tape_t file;
-    int code = hafti_io_tape_make(&file, path);
+    int code = make_file(tape->run, &file, path, size);
+    bool is_made = file.file >= 0;
     if (code == 0) {
         const char *backend = tape->real->name;
         hafti_io_keep(&file, HAFTI_IO_TAPED_REQUEST, -1, 0, request->iov_base, request->iov_len);
@@ -179,6 +199,8 @@ static int write_file(const tape_t *tape, const struct iovec *request, const str
         code = file.lost ? -ENOSPC : 0;
     }
     hafti_io_tape_free(&file);
+    if (code != 0 && is_made)
+        hafti_io_system_call(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0, 0, 0);
     return code;
 }
 
@@ -189,12 +211,10 @@ int haft_io_kept_end(haft_io_kept_t *tape, const struct iovec *request, const st
     hafti_io_tape_leave(tape, hafti_io_this_task());
     if (request != NULL && tape->lost)
         code = -ENOBUFS;
-    else if (request != NULL && __atomic_load_n(&written, __ATOMIC_RELAXED) >= MOST_FILES)
+    else if (request != NULL && !take_place())
         code = -EDQUOT;
-    if (request != NULL && code == 0) {
-        name_file(tape->run, path, size);
-        code = write_file(tape, request, answer, path);
-    }
+    else if (request != NULL && (code = write_file(tape, request, answer, path, size)) != 0)
+        __atomic_fetch_sub(&written, 1, __ATOMIC_RELAXED);
     put_back(tape);
     return code;
 }

@@ -237,8 +237,12 @@ void hafti_io_tape_turn(hafti_io_tape_t *tape) {
     }
     if (tape->grows && tape->run == NULL)
         hafti_io_misuse("There is no memory for what blocking work has asked the system for.");
-    if (tape->grows)
+    if (tape->grows) { /* what it has is for nothing, and the request may go on for long */
+        free(tape->part);
+        tape->part = NULL;
+        tape->part_size = 0;
         tape->lost = true;
+    }
     long code = tape->lost ? 0 : map_at(tape, place_of(tape));
     if (code < 0)
         lose(tape, code);
@@ -275,11 +279,11 @@ static int moved_up(int file) {
     return (int)moved;
 }
 
-int hafti_io_tape_make(hafti_io_tape_t *tape, const char *path) {
+int hafti_io_tape_make(hafti_io_tape_t *tape, const char *path, bool is_new) {
     *tape = (hafti_io_tape_t){.file = -1, .path = strdup(path)};
     if (tape->path == NULL)
         return -ENOMEM;
-    long file = open_file(path, O_RDWR | O_CREAT | O_TRUNC);
+    long file = open_file(path, O_RDWR | O_CREAT | (is_new ? O_EXCL : O_TRUNC));
     if (file < 0)
         return (int)file;
     tape->file = moved_up((int)file);
@@ -538,13 +542,15 @@ void hafti_io_tape_leave(hafti_io_tape_t *request, const haft_io_task_t *first) 
             run->numbers[i].request = 0;
 }
 
-/* The address may be that of an earlier task. */
+/* A task that is spawned for what is off the record (haft_io_kept_pause) is of no request: a replay
+   does not spawn it. The address may be that of an earlier task. */
 static HAFTI_IO_COLD void spawned_by_request(hafti_io_tape_t *tape, const haft_io_task_t *task) {
-    if (tape->run != NULL) {
+    const hafti_io_tape_t *run = tape->run != NULL ? tape->run : tape;
+    if (tape->run != NULL && !tape->worker->running->taped) {
         if (!hafti_io_tape_enter(tape, task, tape->spawned++))
             tape->lost = true;
-    } else if (tape->numbers_size != 0) {
-        find(tape, task)->request = 0;
+    } else if (run->numbers_size != 0) {
+        find(run, task)->request = 0;
     }
 }
 

@@ -128,8 +128,9 @@ typedef struct hafti_io_tape {
 
 /* ---- The file (tape.c) ---- */
 
-/* 0, or an error of the system; the head of the file is written. */
-int hafti_io_tape_make(hafti_io_tape_t *tape, const char *path);
+/* 0, or an error of the system, -EEXIST if it `is_new` and there is a file; the head of the file is
+   written. */
+int hafti_io_tape_make(hafti_io_tape_t *tape, const char *path, bool is_new);
 /* 0, after a look at the head; -EINVAL after a word on standard error: it is no tape for this
    program. */
 int hafti_io_tape_load(hafti_io_tape_t *tape, const char *path);

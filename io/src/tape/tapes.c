@@ -152,7 +152,8 @@ static void rest_at_exit(void) {
 }
 
 static int open_tape(tape_t *tape, const char *record, const char *replay) {
-    int code = record != NULL ? hafti_io_tape_make(tape, record) : hafti_io_tape_load(tape, replay);
+    int code =
+        record != NULL ? hafti_io_tape_make(tape, record, false) : hafti_io_tape_load(tape, replay);
     if (code != 0 && record != NULL)
         dprintf(STDERR_FILENO, "haft-io: the run cannot be recorded in %s: %s.\n", record,
                 strerror(-code));

@@ -492,6 +492,34 @@ let times =
         Fun.protect
           ~finally:(fun () -> Sys.set_signal Sys.sigalrm old)
           (fun () -> Switch.run (fun sw -> Fiber.fork ~sw (fun () -> Fiber.await_cancel ()); Fiber.await_cancel ())));
+    case "a cancel comes to all tasks, also if signal handlers raise meanwhile, at any allocation" (fun () ->
+        if Sys.getenv_opt "HAFT_TEST_COLLECTIONS" = None then
+          for moment = 1 to 150 do
+            let told = ref 0 and allocations = ref 0 and cancels = ref false in
+            let wait () = Fun.protect ~finally:(fun () -> incr told) Fiber.await_cancel in
+            let three f = Fiber.all (List.init 3 (fun _ () -> Switch.run (fun _ -> f ()))) in
+            let raise_two _ =
+              if !cancels then incr allocations;
+              if !cancels && (!allocations = moment || !allocations = moment + 9) then raise Broken;
+              None
+            in
+            let tracker = { Gc.Memprof.null_tracker with alloc_minor = raise_two; alloc_major = raise_two } in
+            let cancel () =
+              let outer = (Effect.perform Haft_io__loop.This_fiber).context.parent in
+              let backtrace = Printexc.get_callstack 0 in
+              nap ();
+              Gc.Memprof.start ~callstack_size:0 ~sampling_rate:1. tracker;
+              cancels := true;
+              while outer.state = On do
+                try Haft_io__tasks.cancel_context outer Exit backtrace with Broken -> () (* it had not begun *)
+              done;
+              cancels := false;
+              Gc.Memprof.stop ()
+            in
+            let both () = Fiber.both (fun () -> three (fun () -> three wait)) cancel in
+            (try run (fun () -> Switch.run (fun _ -> both ())) with Broken | Exit | Cancel.Cancelled _ -> ());
+            check int (Printf.sprintf "tasks that were told, at %d" moment) 9 !told
+          done);
     notes_case "threads run while the loop sleeps" [ "true" ] (fun () ->
         let count = ref 0 and go_on = ref true in
         let thread = Thread.create (fun () -> while !go_on do incr count; Thread.yield () done) () in
