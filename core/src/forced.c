@@ -11,12 +11,20 @@
 /*
  * The class of an unwinding: a name, and what has no other room in its record. `before` exceptions
  * were in flight when it began, and `counted` are in flight with it, as of the frame that it has
- * come to last: libstdc++ counts it once more for each catch-all that rethrows it. `left` is set in
- * one that a catch-all has caught, when another unwinding begins, which leaves the block.
+ * come to last: libstdc++ counts it once more for each catch-all that rethrows it.
+ *
+ * While a catch-all has it, other unwindings may come to frames of the block: `left` counts them,
+ * and each `leaves` the block, unless it lands inside. (`by_itself`: one of them has the same
+ * record.) Then what counts for the first counts for the other: the catch-all that catches the
+ * other next may be in the same frame, and nothing is called in between.
+ *
+ * A record may serve another stack while a catch-all has it. When the unwinding there is `over`,
+ * what the class says is not of this stack.
  */
 typedef struct unwinding_class {
     char name[4];
-    uint8_t left, before;
+    uint8_t before;
+    uint8_t left : 5, by_itself : 1, leaves : 1, over : 1;
     uint16_t counted;
 } unwinding_class_t;
 _Static_assert(sizeof(unwinding_class_t) == sizeof(_Unwind_Exception_Class),
@@ -59,28 +67,56 @@ static hafti_exceptions_t *exceptions_here(void) {
     return exceptions == &haft_no_exceptions ? NULL : exceptions;
 }
 
-void haft_unwinding_goes_on(struct _Unwind_Exception *unwinding) {
+/* `caught` may have been put aside when this one began: so each frame is asked. */
+static void note_left(struct _Unwind_Exception *unwinding, struct _Unwind_Exception *caught) {
     unwinding_class_t class = class_of(unwinding);
+    bool is_new = caught != NULL && !class.leaves;
+    class.leaves = caught != NULL;
+    set_class(unwinding, class);
+    if (is_new) {
+        class = class_of(caught);
+        class.left++;
+        class.by_itself |= caught == unwinding;
+        set_class(caught, class);
+    }
+}
+
+void haft_unwinding_goes_on(struct _Unwind_Exception *unwinding) {
     const hafti_exceptions_t *exceptions = exceptions_here();
     on_its_way = true;
+    note_left(unwinding, unwinding_caught());
+    unwinding_class_t class = class_of(unwinding);
     class.counted = exceptions != NULL ? (uint16_t)exceptions->uncaught : 0;
     set_class(unwinding, class);
 }
-void haft_unwinding_landed(void) {
+void haft_unwinding_landed(struct _Unwind_Exception *unwinding) {
+    struct _Unwind_Exception *caught = unwinding_caught();
+    unwinding_class_t class = class_of(unwinding);
+    bool leaves = class.leaves;
     on_its_way = false;
+    class.over = true;
+    set_class(unwinding, class);
+    if (caught != NULL && leaves) {
+        class = class_of(caught);
+        class.left--;
+        set_class(caught, class);
+    }
 }
 
 haft_let_go_t haft_unwinding_let_go(struct _Unwind_Exception *unwinding) {
     unwinding_class_t class = class_of(unwinding);
     hafti_exceptions_t *exceptions = exceptions_here();
-    if (exceptions == NULL)
-        return class.left ? HAFT_LEFT : HAFT_SWALLOWED;
-    if (class.left) {
-        exceptions->uncaught--;
-        class.left = false;
+    if (class.left != 0) {
+        bool by_itself = class.by_itself;
+        class.left = class.by_itself = 0;
+        class.over = true;
         set_class(unwinding, class);
-        return HAFT_LEFT;
+        return by_itself ? HAFT_BEGUN_AGAIN : HAFT_REPLACED;
     }
+    if (exceptions == NULL)
+        return HAFT_SWALLOWED;
+    class.over = true;
+    set_class(unwinding, class);
     exceptions->caught = NULL; /* libc++abi does so when this has returned, which it may not */
     exceptions->uncaught -= (unsigned)(class.counted - class.before);
     on_its_way = exceptions->uncaught == 0;
@@ -119,24 +155,17 @@ static unsigned unwinding_starts(const struct _Unwind_Exception *left) {
         return 0;
     pthread_once(&watched, watch_terminate);
     unsigned before = exceptions->uncaught++;
-    if (left != NULL)
-        before -= (unsigned)(class_of(left).counted - class_of(left).before);
-    return before;
+    if (left == NULL)
+        return before;
+    unwinding_class_t class = class_of(left);
+    return class.over ? 0 : before - (unsigned)(class.counted - class.before);
 }
 
 void haft_force_unwinding(void *record, _Unwind_Exception_Cleanup_Fn let_go, _Unwind_Stop_Fn stop,
                           void *argument) {
     struct _Unwind_Exception *unwinding = record;
-    struct _Unwind_Exception *left = unwinding_caught();
-    unwinding_class_t class = {.before = (uint8_t)unwinding_starts(left)};
+    unwinding_class_t class = {.before = (uint8_t)unwinding_starts(unwinding_caught())};
     memcpy(class.name, name, sizeof name);
-    if (left == unwinding) {
-        class.left = true;
-    } else if (left != NULL) {
-        unwinding_class_t other = class_of(left);
-        other.left = true;
-        set_class(left, other);
-    }
     memset(unwinding, 0, sizeof *unwinding);
     set_class(unwinding, class);
     unwinding->exception_cleanup = let_go;

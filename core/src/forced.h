@@ -14,13 +14,14 @@
 
 /* To be called first by `stop`, for each frame; and when the unwinding has landed. */
 void haft_unwinding_goes_on(struct _Unwind_Exception *unwinding);
-void haft_unwinding_landed(void);
+void haft_unwinding_landed(struct _Unwind_Exception *unwinding);
 
 /* How a catch-all lets go of an unwinding that it has caught. */
 typedef enum haft_let_go {
-    HAFT_SWALLOWED, /* it has ended, and has not rethrown */
-    HAFT_REPLACED,  /* an exception is in flight, perhaps one that leaves the block: that goes on */
-    HAFT_LEFT       /* another unwinding leaves the block */
+    HAFT_SWALLOWED,  /* it has ended, and has not rethrown */
+    HAFT_REPLACED,   /* an exception is in flight, perhaps one that leaves the block; or another
+                        unwinding leaves it: that goes on */
+    HAFT_BEGUN_AGAIN /* the same, by an unwinding with the same record */
 } haft_let_go_t;
 /* To be called by `let_go`, below. */
 haft_let_go_t haft_unwinding_let_go(struct _Unwind_Exception *unwinding);

@@ -91,13 +91,13 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
     if (landing->fiber == NULL && landing->here &&
         haft_unwound_to(_Unwind_GetCFA(context), landing->sp)) {
         hafti_segments_set_limit(0); /* the unwinder has changed it ahead of the stack */
-        haft_unwinding_landed();
+        haft_unwinding_landed(exception);
         if (landing->land == NULL)
             return_in(context, (const haft_return_t *)landing);
         landing->land(landing);
     }
     if (haft_in_first_frame(_Unwind_GetIP(context))) {
-        haft_unwinding_landed();
+        haft_unwinding_landed(exception);
         haft_leave(haft_fiber_here(), &haft_special_landed, landing);
     }
     if (actions & _UA_END_OF_STACK)
@@ -117,8 +117,12 @@ static void unwind_to(void *argument) {
 /* A catch-all of C++ that does not rethrow does so all the same. */
 static void let_go(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
     (void)reason;
-    if (haft_unwinding_let_go(exception) == HAFT_SWALLOWED)
-        haft_on_thread_stack(unwind_to, landing_of(exception));
+    haft_landing_t *landing = landing_of(exception);
+    haft_let_go_t how = haft_unwinding_let_go(exception);
+    if (how == HAFT_SWALLOWED)
+        haft_on_thread_stack(unwind_to, landing);
+    else if (landing->let_go != NULL)
+        landing->let_go(landing);
 }
 
 bool haft_can_unwind_to(const haft_landing_t *landing) {

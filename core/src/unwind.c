@@ -68,7 +68,7 @@ static _Unwind_Reason_Code stop(int version, _Unwind_Action actions,
     haft_fiber_t *fiber = unwound_by(exception);
     haft_unwinding_goes_on(exception);
     if (haft_in_first_frame(_Unwind_GetIP(context))) {
-        haft_unwinding_landed();
+        haft_unwinding_landed(exception);
         check_around(fiber, target);
         unwound(fiber, target);
     }
@@ -117,7 +117,7 @@ static void let_go(_Unwind_Reason_Code reason, struct _Unwind_Exception *excepti
             haft_forget_kept(target_of(exception));
         fiber->unwound_under = 0;
         break;
-    case HAFT_LEFT:
+    case HAFT_BEGUN_AGAIN:
         break;
     }
 }

@@ -32,6 +32,7 @@ static intptr_t add(intptr_t first, intptr_t second) {
 static __attribute__((noreturn, noinline)) void leave(frame_t *frame) {
     frame->leaving.landing.fiber = NULL;
     frame->leaving.landing.land = NULL;
+    frame->leaving.landing.let_go = NULL;
     frame->leaving.landing.sp = (char *)frame + 1;
     frame->leaving.instead = add;
     frame->leaving.words[0] = 40;

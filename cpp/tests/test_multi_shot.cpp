@@ -515,6 +515,44 @@ void random_programs_have_the_answers_of_a_search() {
     }
 }
 
+struct shared_failure {
+    static inline int alive = 0;
+    shared_failure() { alive++; }
+    shared_failure(const shared_failure &) { alive++; }
+    ~shared_failure() { alive--; }
+};
+void catch_what_replaces_an_unwinding() {
+    try {
+        try {
+            haft::perform(Stop{});
+        } catch (...) {
+            throw std::runtime_error("instead");
+        }
+    } catch (const std::exception &) {
+    }
+}
+
+/* A clause in place has thrown, and another exception took the place of the unwinding. */
+template <typename Options>
+void what_a_clause_has_thrown_in_vain_is_not_copied(Options on) {
+    int all = haft::handle_multi_shot(
+        [=] {
+            auto body = [] {
+                catch_what_replaces_an_unwinding();
+                return haft::perform<Choose>(3);
+            };
+            return on(haft::handle(body)).with([](Stop) { throw shared_failure(); });
+        },
+        [](Choose choose, haft::multi_shot<int(int)> k) {
+            CHECK(shared_failure::alive == 0);
+            int sum = 0;
+            for (int i = 0; i < choose.count; i++)
+                sum += k.resume(i);
+            return sum;
+        });
+    CHECK(all == 3 && haft_pool_report().stacks == 0);
+}
+
 } // namespace
 
 int main() {
@@ -537,5 +575,8 @@ int main() {
     clauses_that_never_resume_end_one_copy();
     large_results_and_payloads_are_copied();
     what_cannot_be_copied_is_refused_in_words();
+    what_a_clause_has_thrown_in_vain_is_not_copied([](auto &&made) { return std::move(made); });
+    what_a_clause_has_thrown_in_vain_is_not_copied(
+        [](auto &&made) { return std::move(made).on({.name = "own"}); });
     random_programs_have_the_answers_of_a_search();
 }

@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <haft.hpp>
+#include <haft/turns.h>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -129,6 +130,21 @@ void that_rethrows_around_one_that_does_not(inner_t inner) {
     }
     went_on = true;
 }
+void around_a_landing_in_the_block(inner_t inner) {
+    try {
+        inner();
+    } catch (...) {
+        entered++;
+        try {
+            haft::handle([] {
+                counted local;
+                haft::perform(Other{});
+            }).with([](Other) -> int { throw 3; });
+        } catch (int) {
+        }
+    }
+    went_on = true;
+}
 struct calls_in_destructor {
     inner_t inner;
     ~calls_in_destructor() noexcept(false) { that_is_empty(inner); }
@@ -205,6 +221,7 @@ struct {
     {"two_levels_of_one_function", two_levels_of_one_function, 2},
     {"around_one_that_rethrows", around_one_that_rethrows, 2},
     {"that_rethrows_around_one_that_does_not", that_rethrows_around_one_that_does_not, 2},
+    {"around_a_landing_in_the_block", around_a_landing_in_the_block, 1},
     {"in_a_destructor", in_a_destructor, 1},
     {"that_handles_an_exception_of_its_own", that_handles_an_exception_of_its_own, 1},
     {"that_performs", that_performs, 1},
@@ -319,6 +336,105 @@ void the_unwinding_goes_on_where_the_block_ends() {
             haft_fiber_drop(fiber);
         });
     }
+}
+
+/* ---- Another unwinding leaves the block ---- */
+
+struct Leave : haft::effect<> {};
+
+void leave_a_block_in_a_block() {
+    try {
+        try {
+            haft::perform(Stop{});
+        } catch (...) {
+            entered++;
+            haft::perform(Leave{});
+        }
+        went_on = true;
+    } catch (...) {
+        entered++;
+    }
+    went_on = true;
+}
+struct lands_in_destructor {
+    ~lands_in_destructor() {
+        try {
+            haft::handle([] { haft::perform(Other{}); }).with([](Other) -> int { throw 3; });
+        } catch (int) {
+        }
+    }
+};
+void leave_a_block_with_landings() {
+    try {
+        try {
+            haft::perform(Stop{});
+        } catch (...) {
+            entered++;
+            lands_in_destructor();
+            lands_in_destructor local;
+            haft::perform(Leave{});
+        }
+        went_on = true;
+    } catch (...) {
+        entered++;
+    }
+    went_on = true;
+}
+
+/* Each way to unwind a frame, and each to unwind it from its block, by a handler further out or by
+   the same. */
+void the_unwinding_that_leaves_a_block_goes_on_from_the_next() {
+    auto check_with = [](const char *name, auto stops, auto leaves) {
+        for (auto frame : {leave_a_block_in_a_block, leave_a_block_with_landings}) {
+            auto run = [frame] {
+                counted local;
+                frame();
+            };
+            auto check_run = [name](const char *handlers, auto handled) {
+                check(handlers, name, 2, [&] {
+                    try {
+                        handled();
+                    } catch (int seven) {
+                        told += seven == 7 ? "" : "?";
+                    }
+                    told += ".";
+                });
+            };
+            check_run("two handlers",
+                      [&] { haft::handle([&] { haft::handle(run).with(stops); }).with(leaves); });
+            check_run("one handler", [&] { haft::handle(run).with(stops, leaves); });
+        }
+    };
+    auto drop_stop = [](Stop, haft::resumption<void()> k) { std::move(k).drop(); };
+    auto drop_leave = [](Leave, haft::resumption<void()> k) { std::move(k).drop(); };
+    auto throw_stop = [](Stop) { throw 7; };
+    auto throw_leave = [](Leave) { throw 7; };
+    check_with("drop, drop", drop_stop, drop_leave);
+    check_with("drop, throw", drop_stop, throw_leave);
+    check_with("throw, drop", throw_stop, drop_leave);
+    check_with("throw, throw", throw_stop, throw_leave);
+    check_with("never, never", haft::never([](Stop) {}), haft::never([](Leave) {}));
+}
+
+void *throw_ended_and_go_on(void *) {
+    try {
+        haft::handle([] {
+            try {
+                HAFT_THROW(ended);
+            } catch (...) {
+                haft::perform(Leave{});
+            }
+        }).with([](Leave) { throw 7; });
+    } catch (int) {
+    }
+    return nullptr;
+}
+void a_fiber_that_goes_on_is_not_thrown_from() {
+    haft_fiber_t *fiber = haft_fiber_new(throw_ended_and_go_on, nullptr);
+    haft_request_t request = haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ended));
+    CHECK(request.effect == HAFT_ID(return ) && !haft_is_thrown_from(fiber));
+    haft_fiber_drop(fiber);
+    CHECK(std::uncaught_exceptions() == 0 && haft_pool_report().stacks == 0);
 }
 
 /* ---- An exception takes the unwinding's place ---- */
@@ -476,6 +592,8 @@ void a_block_in_noexcept_ends_the_program_in_words() {
 
 int main() {
     the_unwinding_goes_on_where_the_block_ends();
+    the_unwinding_that_leaves_a_block_goes_on_from_the_next();
+    a_fiber_that_goes_on_is_not_thrown_from();
     an_exception_that_leaves_the_block_goes_on_instead();
     where_that_is_caught_the_computation_goes_on();
     what_goes_on_may_be_unwound_again();

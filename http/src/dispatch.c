@@ -79,6 +79,7 @@ void haft_http_handling_leave(const haft_http_handling_t *handling, int code) {
     haft_return_t *leaving = &frame->leaving;
     leaving->landing.fiber = NULL;
     leaving->landing.land = NULL;
+    leaving->landing.let_go = NULL;
     leaving->landing.sp = (char *)(uintptr_t)handling + 1;
     leaving->instead = landed;
     leaving->words[0] = code;

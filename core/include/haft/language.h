@@ -90,12 +90,15 @@ HAFTI_API void *haft_fiber_reserve(haft_fiber_t *fiber, size_t size);
  * haft_special_landed. If the handler has none, `sp` is the stack pointer that the handler's frame
  * has at its calls: when all inner frames are gone, `land(landing)` is called there, and must leave
  * by throwing an exception that the frame catches. The landing lies in the fiber's reserved memory,
- * or in the frame.
+ * or in the frame. `let_go(landing)`, if it is not NULL, is called when the unwinding has ended
+ * on the way, because an exception or another unwinding has taken its place, perhaps one to the
+ * same landing; it must return.
  */
 typedef struct haft_landing {
     haft_fiber_t *fiber;
     void *sp;
     void (*land)(struct haft_landing *landing);
+    void (*let_go)(struct haft_landing *landing);
     uint64_t here; /* the frame is on the stack that is being unwound */
     __attribute__((aligned(16))) uint64_t unwinding[4];
 } haft_landing_t;

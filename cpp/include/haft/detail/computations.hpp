@@ -42,19 +42,27 @@ namespace haft::detail {
    it may be copied (multi_shot.hpp). */
 class kept_exception {
   public:
-    bool is_there() const noexcept { return full; }
+    bool is_there() const noexcept { return uses != 0; }
     void keep(std::exception_ptr &&exception) noexcept {
+        unsigned before = uses;
         forget();
         ::new (static_cast<void *>(bytes)) std::exception_ptr(std::move(exception));
-        full = true;
+        uses = before + 1;
+    }
+    /* One of the unwindings on behalf of what is kept has ended. */
+    void let_go() noexcept {
+        if (uses > 1)
+            uses--;
+        else
+            forget();
     }
     std::exception_ptr take() noexcept {
-        std::exception_ptr taken = full ? std::move(*pointer()) : nullptr;
+        std::exception_ptr taken = is_there() ? std::move(*pointer()) : nullptr;
         forget();
         return taken;
     }
     HAFT_DETAIL_INLINE void forget() noexcept {
-        if (__builtin_expect(full, false))
+        if (__builtin_expect(is_there(), false))
             clear();
     }
 
@@ -64,10 +72,10 @@ class kept_exception {
     }
     __attribute__((cold, noinline)) void clear() noexcept {
         pointer()->~exception_ptr();
-        full = false;
+        uses = 0;
     }
     alignas(std::exception_ptr) unsigned char bytes[sizeof(std::exception_ptr)];
-    bool full = false;
+    unsigned uses = 0; /* the unwindings on behalf of it */
 };
 
 /* The state of an exception that leaves a clause in place, for handlers of every type. */
@@ -79,6 +87,11 @@ struct holder_base {
     holder_base *older = nullptr;
 };
 static_assert(std::is_standard_layout_v<holder_base>, "a landing's address is its holder's");
+/* Called when something else has taken the place of the unwinding. If the computation goes on then,
+   it may be copied, and each copy would let go of the exception. */
+inline void forget_thrown(haft_landing_t *landing) {
+    reinterpret_cast<holder_base *>(landing)->thrown.let_go();
+}
 
 /* Room for a large result of an effect of C, until the performer has read it. */
 template <typename E>
@@ -186,6 +199,7 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
             if (!haft_can_unwind_to(&held->landing)) /* a task with the handlers of another */
                 throw;
             held->thrown.keep(std::move(thrown));
+            held->landing.let_go = &forget_thrown;
         }
         haft_unwind_to(&held->landing);
     }
