@@ -121,6 +121,10 @@ HAFTI_INLINE void haft_check_uses(const hafti_thread_t *thread, const haft_fiber
 HAFTI_INLINE haft_observer_t *haft_observer(void) {
     return NULL;
 }
+HAFTI_INLINE bool haft_is_observed(const hafti_thread_t *thread) {
+    (void)thread;
+    return false;
+}
 HAFTI_INLINE void haft_tell_of_fiber(haft_observed_kind_t kind, const haft_fiber_t *fiber,
                                      const haft_effect_t *effect) {
     (void)kind, (void)fiber, (void)effect;

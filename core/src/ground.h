@@ -213,6 +213,9 @@ void haft_signals_restore(const haft_signals_t *before);
    across a switch. */
 haft_observer_t *haft_observer(void);
 void haft_set_observer(haft_observer_t *observer);
+HAFTI_INLINE bool haft_is_observed(const hafti_thread_t *thread) {
+    return HAFTI_UNLIKELY(thread->exceptions == &haft_always_pending) && haft_observer() != NULL;
+}
 
 #endif
 
@@ -220,9 +223,6 @@ void haft_set_observer(haft_observer_t *observer);
 HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
     bool none_may = thread->language != NULL || haft_observer() != NULL;
     thread->exceptions = none_may ? &haft_always_pending : thread->globals;
-}
-HAFTI_INLINE bool haft_is_observed(const hafti_thread_t *thread) {
-    return HAFTI_UNLIKELY(thread->exceptions == &haft_always_pending) && haft_observer() != NULL;
 }
 
 #endif
