@@ -4,12 +4,7 @@
 # also of a thread that runs no task; and nothing of them if it is not.
 set -eu
 program=$1
-command -v python3 >/dev/null || { echo 'python3 is not here'; exit 77; }
-tool="python3 $HAFT_SOURCE_DIR/tools/haft-trace"
-check="python3 $HAFT_SOURCE_DIR/io/tests/traces/check.py"
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-cd "$folder"
+. "$HAFT_SOURCE_DIR/io/tests/traces/head.sh"
 
 $tool record -o plain -- "$program" 2>/dev/null
 $tool stats plain >stats
