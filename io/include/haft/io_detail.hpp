@@ -188,7 +188,8 @@ inline std::string all_words_of(const std::exception_ptr &failure) {
         return type_of_exception();
     }
 }
-/* Where there is no memory for all words it says that: its callers return into C. */
+/* The words of an exception. Without memory for them they are "out of memory", because the callers
+   return into C. */
 inline std::string words_of(const std::exception_ptr &failure) noexcept {
     try {
         return all_words_of(failure);
