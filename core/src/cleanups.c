@@ -211,8 +211,7 @@ static bool catches_types_only(const step_t *step, uintptr_t pc) {
 /* The object of the dynamic linker in which the last address was found. */
 typedef struct object {
     uintptr_t start, end;
-    uint64_t
-        known_by; /* LASTS, or the bytes that say how it is laid out, or 0: these cannot be had */
+    uint64_t known_by; /* LASTS, or the bytes that describe its layout, or 0: these cannot be had */
 } object_t;
 enum { LASTS = 2 }; /* it is never unloaded */
 

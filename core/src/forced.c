@@ -19,7 +19,7 @@
  * other next may be in the same frame, and nothing is called in between.
  *
  * A record may serve another stack while a catch-all has it. When the unwinding there is `over`,
- * what the class says is not of this stack.
+ * the class no longer describes this stack.
  */
 typedef struct unwinding_class {
     char name[4];

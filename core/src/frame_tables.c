@@ -249,7 +249,7 @@ static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr
             (void)read_unsigned(&at);
             break;
         default:
-            return false; /* an expression, say */
+            return false; /* such as an expression */
         }
     }
     return true;

@@ -18,7 +18,7 @@ static const char server_drops[] = "server_no_context_takeover",
 
 typedef struct {
     bool server_drops, client_drops, has_server_window, has_client_window;
-    int server_window, client_window; /* 15 where it says none */
+    int server_window, client_window; /* 15 where none is given */
 } parameters_t;
 
 static bool set_flag(bool *flag, bool has_value) {

@@ -18,7 +18,7 @@ typedef struct {
     size_t paths_size;
 } hafti_http_listeners_t;
 
-/* Listens where the options say. 0, or an error, which it has logged. */
+/* Listens at the places of the options. 0, or an error, which it has logged. */
 int hafti_http_listen(haft_http_server_t *server, const haft_http_run_options_t *options,
                       hafti_http_listeners_t *listeners);
 /* Closes them, and removes the paths. */

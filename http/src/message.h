@@ -49,7 +49,7 @@ typedef struct {
 
     size_t target, target_size;
     size_t field_count;
-    hafti_http_field_t *fields; /* room for as many as the limit says, once the head has come */
+    hafti_http_field_t *fields; /* room for as many as the limit allows, once the head has come */
     bool too_many_fields;
     int status; /* with which a message that is not good is answered */
 

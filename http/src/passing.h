@@ -15,7 +15,7 @@ typedef struct {
     const char *host;          /* in it */
     atomic_uint failures;      /* in a row */
     _Atomic int64_t out_until; /* by haft_io_now(); 0: it is in use */
-    atomic_bool is_unwell;     /* as its health says */
+    atomic_bool is_unwell;     /* by its health */
     _Atomic uint64_t requests;
     atomic_size_t now;
 } hafti_http_upstream_t;

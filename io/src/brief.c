@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls that may block for some milliseconds only. Some system calls block if the descriptor's mode
- * says so, and have no flag against it: accept, connect, sendfile, a write to a terminal. The mode
- * belongs to everything that has the descriptor. So a thread of the pool makes such a call when the
- * descriptor is ready. If another thread was faster and the call blocks, a timer's signal to this
- * thread ends it, with EINTR or a partial count.
+ * is blocking, and have no flag against it: accept, connect, sendfile, a write to a terminal. The
+ * mode belongs to everything that has the descriptor. So a thread of the pool makes such a call
+ * when the descriptor is ready. If another thread was faster and the call blocks, a timer's signal
+ * to this thread ends it, with EINTR or a partial count.
  */
 #include "waits.h"
 

@@ -369,7 +369,7 @@ int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {
     if (hafti_io_is_simulated(descriptor))
         return -EBADF;
     const hafti_io_tape_t *tape = hafti_io_tape_here();
-    if (tape != NULL && tape->replays) /* whose waits end as the tape says */
+    if (tape != NULL && tape->replays) /* the tape decides how its waits end */
         return function(argument);
     if (hafti_io_this_task() != NULL) /* It may go on on another thread. */
         return close_by(descriptor, function, argument);

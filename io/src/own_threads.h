@@ -21,7 +21,7 @@ typedef struct hafti_io_own_thread {
     hafti_io_worker_t *worker; /* whose thread the storage knows; NULL: none yet */
     uint64_t serials;          /* haft/thread_pointers.h; 0: none yet */
     int id;
-    int holders;                      /* its runner, and who keeps it (haft_io_own_thread_keep) */
+    int holders;                      /* its runner, and callers of haft_io_own_thread_keep */
     hafti_io_runner_t *runner;        /* whose fiber has this as its argument */
     int unwound_with;                 /* the code, once its task's function was unwound */
     struct hafti_io_own_thread *next; /* of the free records */

@@ -57,7 +57,7 @@ int haft_io_receive_descriptor(int socket) {
 
 /* ---- Bytes ---- */
 
-/* sendfile(2) blocks as its descriptors' modes say, and so does splice(2), which has a flag against
+/* sendfile(2) blocks as its descriptors' modes are, and so does splice(2), which has a flag against
    that for pipes only. A call that would block is made by a thread of the pool when both
    descriptors are ready. */
 

@@ -33,9 +33,9 @@
     })
 
 /*
- * Whether the error says that an optional system call is missing: the kernel does not know the call
- * or its arguments, or a filter refuses it. If the error was a genuine answer, the fallback reports
- * it again.
+ * Whether the error means that an optional system call is missing: the kernel does not know the
+ * call or its arguments, or a filter refuses it. If the error was a genuine answer, the fallback
+ * reports it again.
  */
 static inline bool hafti_io_is_missing(int code) {
     return code == -ENOSYS || code == -EPERM || code == -EINVAL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declarations that the files of libhaft-io share. docs/internals.md explains the parts; each
- * struct says which thread may touch it.
+ * Declarations that the files of libhaft-io share. docs/internals.md explains the parts; the
+ * comment of each struct names the thread that may touch it.
  *
  * A task's states:
  *

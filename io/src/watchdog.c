@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The watchdog: a thread that finds tasks which hold theirs. Every half of the limit it looks at
- * each worker: how many tasks it has resumed and how often it has polled says whether the same task
- * runs as the last time. The thread's processor time counts, and the time for which looks have
- * found it blocked in the kernel; not the time for which it waits for a processor, or in which the
- * process is stopped. The thread that one has held for longer than the limit is interrupted by a
- * signal, whose handler looks again, and writes the task's name and its own backtrace; and so again
- * after twice the limit, four times, and on: the signal may come where a backtrace ends at once (an
- * entry of AArch64's PLT, which has no unwind information). So all that a worker does for it is to
- * store which runner is running.
+ * each worker: the number of tasks that it has resumed and the number of its polls show whether the
+ * same task runs as the last time. The thread's processor time counts, and the time for which looks
+ * have found it blocked in the kernel; not the time for which it waits for a processor, or in which
+ * the process is stopped. The thread that one has held for longer than the limit is interrupted by
+ * a signal, whose handler looks again, and writes the task's name and its own backtrace; and so
+ * again after twice the limit, four times, and on: the signal may come where a backtrace ends at
+ * once (an entry of AArch64's PLT, which has no unwind information). So all that a worker does for
+ * it is to store which runner is running.
  */
 #include "haft/interrupted.h"
 #include "inside.h"

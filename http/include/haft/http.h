@@ -170,7 +170,7 @@ void haft_http_server_on_error(haft_http_server_t *server, haft_http_error_handl
                                void *argument);
 /* An error handler for haft_http_server_on_error: answers with application/problem+json (RFC 9457),
    the members `status`, `title`, which is the status's phrase, and `detail`, the text, where it
-   says more than the title. `argument` is not used. */
+   differs from the title. `argument` is not used. */
 int haft_http_answer_problem(haft_http_request_t *request, const haft_http_error_t *error,
                              void *argument);
 
@@ -247,12 +247,12 @@ static inline int haft_http_server_run(haft_http_server_t *server) {
 }
 
 /*
- * The same in a task of a run of your own, or of a simulation: listens where the options say, and
- * serves until the server is stopped. The run's options are its own: -EINVAL for `threads`,
- * `backend`, `stack_size`, `watchdog` and `dump_signal`. Signals are waited for if `stop_signals`
- * or `restart_signal` is set, and have to be blocked before the run begins (haft_io_signal_wait);
- * of several servers of a process, one has `stop_signals`, and stops the others. -EINVAL: a signal
- * is not blocked. haft_http_server_mistake returns the words.
+ * The same in a task of a run of your own, or of a simulation: listens at the places of the
+ * options, and serves until the server is stopped. The run's options are its own: -EINVAL for
+ * `threads`, `backend`, `stack_size`, `watchdog` and `dump_signal`. Signals are waited for if
+ * `stop_signals` or `restart_signal` is set, and have to be blocked before the run begins
+ * (haft_io_signal_wait); of several servers of a process, one has `stop_signals`, and stops the
+ * others. -EINVAL: a signal is not blocked. haft_http_server_mistake returns the words.
  */
 int haft_http_server_serve_with(const haft_http_run_options_t *options, haft_http_server_t *server);
 

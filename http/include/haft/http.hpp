@@ -423,7 +423,7 @@ class server : private detail::server_state, public routes {
             io::detail::checked(code, [&] { return std::string(mistake()); });
         return io::detail::in_time(code, "serve");
     }
-    /* The same, where the options say; see haft_http_server_serve_with. */
+    /* The same, at the places of the options; see haft_http_server_serve_with. */
     bool serve(const run_options &how) {
         haft_http_run_options_t options = how.as_c();
         int code = haft_http_server_serve_with(&options, state.get());

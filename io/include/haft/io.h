@@ -41,7 +41,7 @@
  *
  * Threads: the tasks of one haft_io_run share its thread, or its threads
  * (haft_io_run_options_t.threads). Any of them may take a task that has not started; a task that
- * has started stays on its thread, unless it moves (see "scopes"). Unless said otherwise the
+ * has started stays on its thread, unless it moves (see "scopes"). Unless stated otherwise the
  * functions here are for tasks; operations that have a blocking default are also for threads
  * without a scheduler.
  *

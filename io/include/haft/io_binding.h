@@ -172,8 +172,8 @@ const char *haft_io_kept_rest(void);
 /*
  * Calls `function(argument)` on this thread, and interrupts a system call in it that blocks, by a
  * signal after some milliseconds: the system call then returns a partial count, or fails with
- * EINTR. It is meant for a system call that blocks if the descriptor's mode says so (accept(2), a
- * write to a terminal), inside haft_io_call_blocking, after poll(2) has reported the descriptor
+ * EINTR. It is meant for a system call that blocks if the descriptor's mode is blocking (accept(2),
+ * a write to a terminal), inside haft_io_call_blocking, after poll(2) has reported the descriptor
  * ready. If another thread or process was faster, the call fails instead of blocking, and is
  * repeated when poll(2) reports the descriptor again. The signal is SIGURG, or, if the program
  * catches that, a real-time signal that it does not catch.

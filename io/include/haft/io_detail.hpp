@@ -62,8 +62,8 @@ inline std::error_code error_of(int result) {
                : std::error_code(-result, std::generic_category());
 }
 
-/* A text that says what has failed, without the words for the error at its end: std::system_error
-   adds them. */
+/* The text of a failure, without the words for the error at its end: std::system_error adds
+   them. */
 inline std::string without_error(std::string text, int result) {
     std::string words = ": " + error_of(result).message();
     if (text.ends_with(words))

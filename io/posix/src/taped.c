@@ -26,10 +26,10 @@ static hafti_posix_system_t real;
 
 enum how {
     NOTHING,
-    AS_MANY, /* bytes, as many as the result says, at most `size` */
+    AS_MANY, /* as many bytes as the result, at most `size` */
     WHOLE,   /* `size` bytes, if the call has succeeded */
-    SIZED,   /* `*of`, and as many bytes as that says, if there is room */
-    PARTS,   /* an array of `size` parts, as many bytes as the result says */
+    SIZED,   /* `*of`, and so many bytes, if there is room */
+    PARTS,   /* as many bytes as the result, in an array of `size` parts */
     MESSAGE  /* of recvmsg */
 };
 typedef struct out {

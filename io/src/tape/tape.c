@@ -15,8 +15,8 @@
  *   the end   a byte 0, or the end of the file, also within an entry
  *
  * Answers follow the RUN of the task that got them. Tasks are numbered as they are spawned, from 0,
- * which is the first task of the run. recorder.c and taped_system.c say what the bytes of an answer
- * are.
+ * which is the first task of the run. recorder.c and taped_system.c describe the bytes of an
+ * answer.
  *
  * The file is mapped, a part at a time, so that nothing is lost when the process is killed. Each
  * part has its blocks from the beginning: where the file system is full the recording ends with a

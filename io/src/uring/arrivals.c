@@ -21,7 +21,7 @@
  *   asked | asked_back | the kernel
  *   no    |            | has stopped, or was never asked; `code` is why, if that is an error
  *   yes   | no         | adds to the queue
- *   yes   | yes        | may still do so, until it says that it has stopped
+ *   yes   | yes        | may still do so, until it reports that it has stopped
  */
 #include "../backends.h"
 #include "uring.h"

@@ -208,7 +208,7 @@ struct hafti_io_arrivals {
     hafti_io_descriptor_t *entry;
     int descriptor;
     bool receives;         /* bytes in lent memory; else connections, each in a block without any */
-    bool asked;            /* the kernel has not said that it has stopped */
+    bool asked;            /* the kernel has not reported that it has stopped */
     bool asked_back;       /* but was told to stop */
     hafti_io_lent_t *last; /* of a queue, in a circle; not NULL if `count` is not 0 */
     unsigned count;
