@@ -43,7 +43,7 @@ else()
   message(FATAL_ERROR "Haft runs on x86-64 and AArch64 Linux, not on ${CMAKE_SYSTEM_PROCESSOR}")
 endif()
 
-# The name by which a test says, in NOT_IN, that it does not run in this configuration.
+# The name of this configuration. A test with the name in its NOT_IN does not run here.
 set(HAFT_CONFIGURATION native)
 if(HAFT_SANITIZE MATCHES "address|thread")
   set(HAFT_CONFIGURATION ${CMAKE_MATCH_0})
@@ -259,7 +259,7 @@ function(haft_libraries name)
   set_target_properties(${library} PROPERTIES VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   target_link_libraries(${library} PUBLIC ${arg_ON})
-  # Nobody resolves a symbol of the library on a small stack.
+  # Symbols are resolved when the library is loaded: a small stack has no room for the resolver.
   target_link_options(${library} PRIVATE -Wl,-z,now)
   add_library(${library}_static STATIC $<TARGET_OBJECTS:${library}_objects>)
   target_link_libraries(${library}_static PUBLIC ${archives})

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run-tests.sh [CONFIGURATION...]: build and test each configuration, then print the totals. It says what
+# run-tests.sh [CONFIGURATION...]: build and test each configuration, then print the totals. It prints what
 # it begins to do, and how long it has been at work.
 # Without arguments: the configuration that finds most mistakes, or with CI=true all of them.
 # A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. Those of ocaml-VERSION
-# get their compiler from with-ocaml.sh. docs/HACKING.md says what each is for.
+# get their compiler from with-ocaml.sh. docs/HACKING.md has what each is for.
 # HAFT_CAMPAIGN=short|long bounds the tests that can go on for as long as one likes. With CI=true they
 # are long once as the programs are, once with each sanitizer.
 set -u

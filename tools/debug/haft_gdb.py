@@ -21,7 +21,7 @@ sys.dont_write_bytecode = _writes
 STACK_POINTERS = {"i386:x86-64": ("rip", "rsp", "rbp", "rbx"), "aarch64": ("pc", "sp", "x29", "x19")}
 
 
-# Where a function of the program is called or inlined by way of a library, its line there says nothing.
+# Where a function of the program is called or inlined by way of a library, its line there is of no use.
 OF_HAFT = re.compile(r"/haft[-\w.]*/src/[\w/]+\.rs$|/include/haft/[\w./]+$|/haft\.hpp$|_stubs\.c$")
 OF_LIBRARIES = re.compile(OF_HAFT.pattern + r"|/include/c\+\+/|/rustc/|/library/(std|core|alloc)/")
 
@@ -392,7 +392,7 @@ def backtrace_of_task(process, task, whole, indent=""):
 
 
 def reports(function):
-    """A command says what is missing instead of a Python traceback."""
+    """Prints what is missing instead of a Python traceback."""
 
     def invoke(self, argument, from_tty):
         try:
@@ -569,7 +569,7 @@ For each: the effects that it handles, and where it was installed; with -full al
 
 
 def frame_finder(frames):
-    """Says which function of the program's has installed a handler: the innermost frame that is not the library's,
+    """Finds the function of the program's that has installed a handler: the innermost frame that is not the library's,
     from that on in which the handler lies, or which has resumed its fiber."""
     places = []
     for frame in frames:

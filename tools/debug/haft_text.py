@@ -141,7 +141,7 @@ def object_label(process, kind, address):
 
 
 def holder_of(session, process, kind, address):
-    """Who holds a lock, in words; the task, or None."""
+    """The holder of a lock, in words; the task, or None."""
     if kind not in ("mutex", "rwlock"):
         return None, None
     writes = kind == "mutex" or process.byte(address, "rwlock.writer") != 0
@@ -425,7 +425,7 @@ def fiber_at(session, memory, word):
 
 
 def handlers(session, memory, innermost, frame_of, whole=False):
-    """`frame_of(address)` says in which frame of the selected thread an address of its stacks lies: where the
+    """`frame_of(address)` is the frame of the selected thread in which an address of its stacks lies: where the
     handler was installed; or None."""
     process = session.at(memory)
     found = False
