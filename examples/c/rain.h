@@ -9,7 +9,7 @@
 HAFT_EFFECT(flip, bool, { double p; });
 HAFT_EFFECT(observe, void, { double likelihood; });
 
-/* Does it rain, if the forecast said so and the grass was wet on three days? */
+/* Does it rain, if rain was forecast and the grass was wet on three days? */
 static void *rain(void *unused) {
     (void)unused;
     bool rains = HAFT_PERFORM(flip, 0.2);

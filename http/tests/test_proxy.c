@@ -308,7 +308,7 @@ static void *exchange_all(void *unused) {
     return unused;
 }
 
-/* ---- Whom it speaks for ---- */
+/* ---- The client in whose name it asks ---- */
 
 typedef struct {
     const char *trusted;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* WebSocket: messages, frames, closes, limits of time and size, and who may connect; compressed
+/* WebSocket: messages, frames, closes, limits of time and size, and clients that may not connect; compressed
    messages; the client. The clients of the server's tests send their frames byte by byte, so that
    they can break every rule; so does the server of the client's. */
 #include "check_http.h"

@@ -217,7 +217,7 @@ static void a_second_reader_of_a_stream_is_refused(void) {
     haft_io_close(88);
 }
 
-/* ---- Who gets the words ---- */
+/* ---- Where the words go ---- */
 
 static void err_twice(void) {
     haft_set_error_handler(NULL);

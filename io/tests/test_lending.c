@@ -225,7 +225,7 @@ static void a_poll_tells_of_all_events_that_were_asked_for(void) {
     CHECK_EQUAL(haft_io_run_with(options, poll_for_several_events, NULL), 0);
 }
 
-/* ---- Who waits for something else than bytes ---- */
+/* ---- Tasks that wait for something else than bytes ---- */
 
 static void *wait_for_the_end(void *unused) {
     (void)unused;

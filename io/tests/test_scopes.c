@@ -667,7 +667,7 @@ static void scopes_may_be_as_deep_as_there_is_memory_for(void) {
                 0);
 }
 
-/* ---- Who is told of a cancel ---- */
+/* ---- The tasks that are told of a cancel ---- */
 
 typedef struct told {
     haft_io_on_cancel_t on_cancel;

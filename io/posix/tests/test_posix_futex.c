@@ -117,7 +117,7 @@ static void arguments_and_limits_are_as_the_kernels(void) {
     CHECK_EQUAL(haft_io_simulate(mistakes_are_refused, NULL), 0);
 }
 
-/* ---- Who is woken ---- */
+/* ---- The tasks that are woken ---- */
 
 typedef struct waiter {
     const uint32_t *word;
