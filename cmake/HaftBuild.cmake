@@ -75,7 +75,7 @@ function(haft_is_in result names)
   set(${result} ${is_in} PARENT_SCOPE)
 endfunction()
 
-# What holds for every test: exit status 77 means that it cannot run here. Tests that could go on for
+# Gives a test what all have: exit status 77 means that it cannot run here. Tests that could go on for
 # as long as one likes are bounded by HAFT_CAMPAIGN=short|long in the environment of ctest.
 function(haft_test_properties name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "LABELS;ENVIRONMENT")

@@ -82,7 +82,7 @@ def sources():
 
 
 def pattern_of(function, format_):
-    """What a refusal's message looks like: the conversions may be anything."""
+    """The form of a refusal's message: the conversions may be anything."""
     parts = re.split(r"%(?:%|[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?[a-zA-Z])", format_)
     return re.compile(f"{function}: " + ".*".join(map(re.escape, parts)), re.S)
 

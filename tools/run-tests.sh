@@ -3,7 +3,7 @@
 # run-tests.sh [CONFIGURATION...]: build and test each configuration, then print the totals. It prints what
 # it begins to do, and how long it has been at work.
 # Without arguments: the configuration that finds most mistakes, or with CI=true all of them.
-# A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. Those of ocaml-VERSION
+# A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. The configurations ocaml-VERSION
 # get their compiler from with-ocaml.sh. docs/HACKING.md has what each is for.
 # HAFT_CAMPAIGN=short|long bounds the tests that can go on for as long as one likes. With CI=true they
 # are long once as the programs are, once with each sanitizer.
@@ -58,8 +58,8 @@ fi
 passed_total=0
 failed_total=0
 
-# say WORD...: a line with the step's number and the minutes and seconds since the start.
-say() {
+# progress WORD...: a line with the step's number and the minutes and seconds since the start.
+progress() {
   elapsed=$(($(date +%s) - started))
   printf '[%d/%d %2d:%02d] %s\n' "$number" "$count" $((elapsed / 60)) $((elapsed % 60)) "$*"
 }
@@ -68,7 +68,7 @@ say() {
 summary() {
   skipped=
   [ "$4" -eq 0 ] || skipped=", $4 cannot run here"
-  say "$1: $2 passed, $3 failed$skipped"
+  progress "$1: $2 passed, $3 failed$skipped"
   passed_total=$((passed_total + $2))
   failed_total=$((failed_total + $3))
 }
@@ -80,7 +80,7 @@ campaign_of() {
   esac
 }
 
-# What the failing tests printed, and their names.
+# Prints the output of the failing tests, and their names.
 show_failures() {
   sed -E -e '/^ *Start +[0-9]+: /d' -e '/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .*(Passed|\*Skipped) /d' \
     -e '/^[0-9]+% tests passed/,/^The following tests FAILED/d' "$1"
@@ -98,12 +98,12 @@ run_preset() {
   *-address | *-thread) prefix=$fixed_addresses ;;
   ocaml-*) with="sh tools/with-ocaml.sh ${1#ocaml-}" ;;
   esac
-  say "$1: building"
+  progress "$1: building"
   if ! $with sh tools/build.sh "$1"; then
     summary "$1" 0 1 0
     return
   fi
-  say "$1: testing"
+  progress "$1: testing"
   log=$root/$1.test.log
   report=$root/$1.junit.xml
   rm -f "$report"

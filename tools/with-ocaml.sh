@@ -126,7 +126,7 @@ package() {
   mkdir -p "$packages/$1" && cat >"$packages/$1/META"
 }
 
-# What ocamlfind knows about the compiler's own libraries.
+# Writes the META files of the compiler's own libraries, for ocamlfind.
 describe_libraries() {
   package bytes </dev/null
   package unix <<'END'

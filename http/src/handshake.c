@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* ---- Who may connect ---- */
+/* ---- Which clients may connect ---- */
 
 enum { KEY = HAFTI_HTTP_WEBSOCKET_KEY };
 

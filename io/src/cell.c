@@ -3,12 +3,13 @@
  * The wait cell: every waiter has one word in its own frame, and the first party to swap it has
  * won.
  *
- *   word                  | who may write it
+ *   word                  | written by
  *   WAITING               | the waiter, when it makes the cell
  *   CLAIMED, then         |
  *   WOKEN, ARMS + n       | the party that the waiter waits for: a lock's holder, the sender, the
  *                         |   back end
- *   CANCELLED | the task that cancels the waiter's scope TIMED_OUT | the waiter's timer
+ *   CANCELLED             | the task that cancels the waiter's scope
+ *   TIMED_OUT             | the waiter's timer
  *
  * The winner lets the waiter run again; every other party fails to swap it, and gives what it had
  * to the next waiter. The waiter withdraws its cell from where it had put it, and then looks which

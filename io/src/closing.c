@@ -7,7 +7,7 @@
  * the next run that knows it does the same, and the last run closes it. So a descriptor that one
  * run closes is closed everywhere.
  *
- *   the run         | its table of descriptors is | who closes for it
+ *   the run         | its table of descriptors is | closed by
  *   is shared       | any thread's                | the thread that asks
  *   is alone        | its thread's                | its thread, later, after a hand-over
  *

@@ -184,7 +184,7 @@ static void add_descriptors(view_t *view, const wait_t *wait) {
         hafti_io_add(&view->text, " and %zu more", count - MOST);
 }
 
-/* ---- Who holds a mutex ---- */
+/* ---- The holders of mutexes ---- */
 
 static void note_task(void *state, const haft_io_task_t *task) {
     view_t *view = state;

@@ -3,8 +3,9 @@
  * The trace: a file that is mapped into memory, so that nothing is lost when the process is killed.
  *
  *   header_t          what the other parts are, and two pairs of ticks and nanoseconds, which show
- *   how long a tick takes texts each ends with '\0'; an event has the offset of its own, 0: none
- *   ring_t × RINGS of one thread each: its number, how many events it has had, the events
+ *                     how long a tick takes
+ *   texts             each ends with '\0'; an event has the offset of its own, 0: none
+ *   ring_t × RINGS    of one thread each: its number, how many events it has had, the events
  *
  * Only a ring's thread writes to it. `count` is stored after the event, so a reader takes the
  * events before it, but for the oldest, which may be being replaced. A ring's part of the file has

@@ -609,7 +609,7 @@ def frame_finder(frames):
 
 
 class Locks(gdb.Command):
-    """List locks and other objects for which tasks wait, who holds them, who waits; and deadlocks."""
+    """List locks and other objects for which tasks wait, their holders and waiters; and deadlocks."""
 
     def __init__(self):
         super().__init__("haft locks", gdb.COMMAND_STATUS)
@@ -636,7 +636,7 @@ class Connections(gdb.Command):
 OBJECTS = {"haft_io_mutex": "mutex", "haft_io_rwlock": "rwlock", "haft_io_semaphore": "semaphore",
            "haft_io_condition": "condition", "haft_io_event": "event", "haft_io_promise": "promise",
            "haft_io_barrier": "barrier"}
-# Those that programs have by pointers.
+# Types that programs have by pointers.
 OPAQUE = {"haft_io_task": "task", "haft_io_scope_state": "scope", "haft_io_scope": "scope",
           "haft_io_channel": "channel", "haft_fiber": "fiber", "haft_effect": "effect"}
 WRAPPERS = re.compile(r"(?:class |struct )?haft::(io|sync)::(mutex|shared_mutex|semaphore|event|condition_variable|barrier|latch|Mutex<|Event|"

@@ -403,7 +403,7 @@ typedef struct haft_io_scope_options {
  * first. So no thread idles while another has tasks that could go on. In return, the task must not
  * keep anything across a wait that belongs to the thread: thread-local variables and their
  * addresses (compilers keep these in registers, too), pthread_self(), a locked mutex of threads,
- * libraries that keep state for each thread. errno is the task's own. docs/io.md says when to
+ * libraries that keep state for each thread. errno is the task's own. docs/io.md has when to
  * choose this.
  */
 
@@ -1180,7 +1180,7 @@ size_t haft_io_living(void);
  * haft_io_run_with returns -ENOTSUP, after a message, for a record of several threads; -EBUSY for a
  * second run at a time of a process with the environment's file; -EINVAL for a file that is no
  * record, or one of another version or architecture, or if both are asked for; or why the file
- * could not be made. docs/replay.md says what is covered, and what is not.
+ * could not be made. docs/replay.md lists what is covered, and what is not.
  */
 
 #pragma GCC visibility pop

@@ -4,7 +4,7 @@
  * run, with thread-locals of its own. Its handle is what pthread_self() returns there, the address
  * of its storage, which is kept until the thread has been joined or, detached, has ended.
  *
- *     creator                       the task                            who joins it
+ *     creator                       the task                            the task that joins it
  *     spawns, waits for `begun` --> run_thread: lists its record,
  *     returns the handle       <--    sets `begun`
  *                                   calls the function; pthread_exit
