@@ -161,7 +161,7 @@ def measure_load(build, found, repeats, seconds):
 
 def measure_latency(build, found, repeats, seconds, connections=64):
     """At two thirds of what the server answered before, and at a rate that is the same for all: requests a second, three
-    percentiles in microseconds, and the usual 99th, as load.c says."""
+    percentiles in microseconds, and the usual 99th (load.c)."""
     def run(server):
         most = loaded(build, server, "full", connections, seconds)
         own = None if most is None else loaded(build, server, most[0] * 2 / 3, connections, seconds)
@@ -209,7 +209,7 @@ def measure_idle(build, found, counts):
 
 
 def measure_middleware(build, repeats, requests):
-    """Ten figures each time, in pairs, as middleware.cpp says."""
+    """Ten figures each time, in pairs (middleware.cpp)."""
     path = build / "http" / "middleware"
     texts = [measuring.measured([path, requests], 1) for _ in range(repeats if path.exists() else 0)]
     return [[float(word) for word in text.split()] for text in texts if text is not None]

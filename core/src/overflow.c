@@ -88,8 +88,8 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
     if (action->sa_flags & SA_SIGINFO) {
         action->sa_sigaction(number, information, context);
     } else if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN) {
-        /* Ours goes; the faulting instruction runs again and ends the process as it should. A
-           signal that was sent has no such instruction. */
+        /* Removes our handler: the faulting instruction runs again and ends the process as it
+           should. A signal that was sent has no such instruction, and is raised again. */
         bool sent = information->si_code <= 0;
         if (sent && action->sa_handler == SIG_IGN)
             return;
@@ -103,7 +103,7 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
 }
 
 /* Whether the canary of a stack without a guard is gone. A header that another fiber has
-   overwritten is not believed. */
+   overwritten is not trusted. */
 static bool is_overwritten_below(const haft_fiber_t *fiber) {
     const char *low = fiber->low;
     bool whole = low < fiber->high && fiber->high <= (const char *)fiber &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A model of two probabilistic programs: it draws and observes, and its handler says what that
+/* A model of two probabilistic programs: it draws and observes, and its handler decides what that
    means. */
 #ifndef RAIN_H
 #define RAIN_H

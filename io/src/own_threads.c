@@ -23,9 +23,9 @@
  * So this library's thread-locals are in the block, too, and are set when it is made and when it
  * comes to another thread: the worker, what signals the program blocks, core's state.
  *
- * The C library does not say where the fields of `struct pthread` are. So they are found by reading
- * two threads that are made for that, word by word. A word is one of these, or the option is
- * refused:
+ * The C library does not publish where the fields of `struct pthread` are. So they are found by
+ * reading two threads that are made for that, word by word. A word is one of these, or the option
+ * is refused:
  *
  *   in both threads it is                | the task's block gets
  *   the same                             | the same

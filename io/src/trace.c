@@ -2,7 +2,7 @@
 /*
  * The trace: a file that is mapped into memory, so that nothing is lost when the process is killed.
  *
- *   header_t          what the other parts are, and two pairs of ticks and nanoseconds, which say
+ *   header_t          what the other parts are, and two pairs of ticks and nanoseconds, which show
  *                     how long a tick takes
  *   texts             each ends with '\0'; an event has the offset of its own, 0: none
  *   ring_t × RINGS    of one thread each: its number, how many events it has had, the events
@@ -103,7 +103,7 @@ static void unlock_trace(void) {
     own.locked = false;
 }
 
-/* Holds of fewer ticks, some 0.1 ms, are not looked at. */
+/* Shorter holds, below some 0.1 ms, are not looked at. */
 #if defined(__aarch64__)
 enum { SHORT = 1 << 12 };
 #else
@@ -182,8 +182,8 @@ static uint32_t offset_of(const char *text, bool is_new) {
 
 /* ---- Rings ---- */
 
-/* Has the memory's pages, so that the file system's fault is an error here. (Kernels before 5.14
-   have them later.) */
+/* Makes the memory's pages present, so that the file system's fault is an error here. (Kernels
+   before 5.14 have them later.) */
 static int populate(void *from, size_t size) {
     enum { POPULATE_WRITE = 23 };
     long code = hafti_io_system_call(SYS_madvise, (long)from, (long)size, POPULATE_WRITE, 0, 0, 0);
@@ -230,7 +230,7 @@ static inline bool has_time_of_last(enum hafti_io_event event) {
     return event == HAFTI_IO_EVENT_RUN || event == HAFTI_IO_EVENT_POLL;
 }
 
-/* In the thread's ring. */
+/* Puts the event into the thread's ring. */
 static inline void put(enum hafti_io_event event, const void *task, uint32_t text, uint64_t other,
                        unsigned code) {
     ring_t *ring = own.ring;
@@ -275,7 +275,8 @@ static __attribute__((noinline)) void trace_generally(enum hafti_io_event event,
         hafti_io_count_wake(task);
 }
 
-/* Calls nothing where the file alone is to know, and has had the text in its first place. */
+/* Calls no function where only the file gets the event, and the text was found in its first
+   place. */
 __attribute__((noinline)) void hafti_io_trace(enum hafti_io_event event, const void *task,
                                               const char *text, bool is_new, uint64_t other,
                                               unsigned code) {

@@ -174,7 +174,7 @@ module Promise = struct
 
   let await_exn promise = match await promise with Ok value -> value | Error exn -> raise exn
 
-  (* Another thread changes no lists: it says at once whether it was first, and the loop does the rest. *)
+  (* Another thread changes no lists: it finds out at once whether it was first, and the loop does the rest. *)
   let try_resolve promise value =
     let resolved = Resolved value in
     match promise.state with
@@ -410,7 +410,7 @@ module Fiber = struct
               let exn, backtrace = Exn.get exn in
               let this = (as_cancel context exn, backtrace) in
               match (this, context.state) with
-              | (Cancelled _, _), (Cancelling _ | Finished) -> () (* as it was told to end *)
+              | (Cancelled _, _), (Cancelling _ | Finished) -> () (* it ends as it was asked to *)
               | _ ->
                   failure := Some (match !failure with None -> this | Some first -> Exn.combine first this);
                   stop ())
