@@ -5,6 +5,7 @@
 # Without arguments: the configuration that finds most mistakes, or with CI=true all of them.
 # A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. The configurations ocaml-VERSION
 # get their compiler from with-ocaml.sh. docs/HACKING.md has what each is for.
+# While a configuration is tested, which is mostly waiting, the next is built.
 # HAFT_CAMPAIGN=short|long bounds the tests that can go on for as long as one likes. With CI=true they
 # are long once as the programs are, once with each sanitizer.
 set -u
@@ -91,18 +92,50 @@ junit_count() {
   sed -n "s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p; s/.*<testsuite .*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -n 1
 }
 
-run_preset() {
+# surroundings CONFIGURATION: sets with and prefix, the commands that its build and its tests run under.
+surroundings() {
   with=
   prefix=
   case $1 in
   *-address | *-thread) prefix=$fixed_addresses ;;
   ocaml-*) with="sh tools/with-ocaml.sh ${1#ocaml-}" ;;
   esac
+}
+
+# begin_to_build CONFIGURATION: builds it beside what goes on. (A command in the background ignores
+# what Ctrl-C sends.)
+builder=
+trap 'trap - TERM; kill 0' INT
+begin_to_build() {
+  surroundings "$1"
+  $with sh tools/build.sh "$1" >"$root/$1.ahead.log" 2>&1 &
+  builder=$!
+}
+
+# is_built CONFIGURATION: waits for its build, or makes it if none has begun.
+is_built() {
   progress "$1: building"
-  if ! $with sh tools/build.sh "$1"; then
+  if [ -z "$builder" ]; then
+    surroundings "$1"
+    $with sh tools/build.sh "$1"
+    return
+  fi
+  wait "$builder"
+  built=$?
+  builder=
+  [ $built -eq 0 ] || cat "$root/$1.ahead.log"
+  return $built
+}
+
+# run_preset CONFIGURATION NEXT: NEXT, if it is one, is built meanwhile.
+run_preset() {
+  if ! is_built "$1"; then
+    [ -z "$2" ] || begin_to_build "$2"
     summary "$1" 0 1 0
     return
   fi
+  [ -z "$2" ] || begin_to_build "$2"
+  surroundings "$1"
   progress "$1: testing"
   log=$root/$1.test.log
   report=$root/$1.junit.xml
@@ -146,11 +179,25 @@ run_freestanding() {
   fi
 }
 
-for configuration; do
+while [ $# -gt 0 ]; do
+  configuration=$1
+  shift
   number=$((number + 1))
   case $configuration in
   freestanding-*) run_freestanding "$configuration" ;;
-  *) run_preset "$configuration" ;;
+  *)
+    next=
+    for later; do
+      case $later in
+      freestanding-*) ;;
+      *)
+        next=$later
+        break
+        ;;
+      esac
+    done
+    run_preset "$configuration" "$next"
+    ;;
   esac
 done
 

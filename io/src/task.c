@@ -116,9 +116,10 @@ void hafti_io_check_leaving(const haft_io_task_t *task, const char *what) {
 
 static HAFTI_IO_COLD void trace_end(const haft_io_task_t *task) {
     hafti_io_trace(HAFTI_IO_EVENT_END, task, NULL, false, (uint64_t)(int64_t)task->code, 0);
+    if (task->function == NULL || !hafti_io_trace_held_longest())
+        return; /* (a task that a binding drives has no function) */
     void *function = (char *)(uintptr_t)task->function + 1; /* as an address in it */
-    if (hafti_io_trace_held_longest())
-        hafti_io_trace_frames(task, &function, 1);
+    hafti_io_trace_frames(task, &function, 1);
 }
 
 static inline void end_shared(haft_io_task_t *task, hafti_io_worker_t *worker,

@@ -57,12 +57,11 @@ static bool kernel_does(const hafti_io_runner_t *runner, const hafti_io_operatio
 /* ---- Operations ---- */
 
 /* Returns the events with which the kernel has ended a wait, so that poll(2) need not be asked
-   again; or 0. */
+   again; or 0. (After an error or a hang-up the kernel may give the event that woke it, which is
+   not always what holds: a listener that was shut down gives POLLERR, and poll(2) POLLHUP.) */
 static short awaited_events(const hafti_io_operation_t *operation, int ready) {
-    const short always = POLLERR | POLLHUP;
-    return operation->kind == HAFTI_IO_POLL && ready > 0
-               ? (short)(ready & (operation->flags | always))
-               : 0;
+    bool holds = ready > 0 && (ready & (POLLERR | POLLHUP)) == 0;
+    return operation->kind == HAFTI_IO_POLL && holds ? (short)(ready & operation->flags) : 0;
 }
 
 static ssize_t operate_on(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,

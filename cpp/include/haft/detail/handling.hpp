@@ -157,7 +157,7 @@ struct task : computation_of<typename Holder::body_result> {
         fiber->scope.state = static_cast<Holder *>(&self->held);
         self->fiber = fiber;
         self->computation::held = &self->held;
-        self->drive = &driver::drive<Holder>;
+        self->drive = driver::driving<Holder>();
         self->unwind = &driver::unwind<Holder>;
         self->type = &task::of_type;
         self->held.landing.fiber = fiber;
