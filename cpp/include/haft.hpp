@@ -54,18 +54,6 @@
    a constructor copies through two references. */
 #define HAFT_DETAIL_INLINE inline __attribute__((always_inline))
 #define HAFT_DETAIL_INLINE_LAMBDA __attribute__((always_inline))
-<<<<<<< HEAD
-=======
-/* For functions that are recognised by their address when a computation is copied. In other
-   programs gcc may inline them, which saves 27 instructions a handle(). */
-#ifndef HAFT_MULTI_SHOT_HPP
-#    define HAFT_DETAIL_ONE_FUNCTION
-#elif defined(__clang__)
-#    define HAFT_DETAIL_ONE_FUNCTION __attribute__((noinline))
-#else
-#    define HAFT_DETAIL_ONE_FUNCTION __attribute__((noinline, noclone))
-#endif
->>>>>>> house
 
 namespace haft {
 
