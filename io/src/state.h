@@ -11,7 +11,7 @@
  *            | queue that others steal from|
  *   READY    | the worker's ready queue    | the loop, which resumes its runner
  *   OFFERED  | as NEW: suspended, and it   | a worker's loop
- *            | moves (stealing.c)          |
+ *            | moves (ready.c)             |
  *   RUNNING  | its runner                  | itself: it waits, yields, ends
  *   PARKED   | its cell's owner's list; a  | the winner of the cell
  *            | task that rests has no stack|
