@@ -129,6 +129,14 @@ bool hafti_io_storage_has_destructors(char *pointer) {
     return false;
 }
 
+/* The word becomes what the system leaves of a thread's. */
+static void end_owner(uint32_t *word) {
+    uint32_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(word, &now, (now & FUTEX_WAITERS) | FUTEX_OWNER_DIED, false,
+                                        __ATOMIC_RELEASE, __ATOMIC_RELAXED)) {
+    }
+}
+
 void hafti_io_storage_leave_mutexes(char *pointer) {
     uintptr_t begin = (uintptr_t)hafti_io_struct_of(pointer) + hafti_io_known.robust,
               place = next_robust(begin);
@@ -137,7 +145,7 @@ void hafti_io_storage_leave_mutexes(char *pointer) {
             (pthread_mutex_t *)(place - offsetof(pthread_mutex_t, __data.__list.__next));
         place = next_robust(place);
         mutex->__data.__list.__next = mutex->__data.__list.__prev = NULL;
-        __atomic_fetch_or(&mutex->__data.__lock, (int)FUTEX_OWNER_DIED, __ATOMIC_RELEASE);
+        end_owner((uint32_t *)&mutex->__data.__lock);
         hafti_io_system_call(SYS_futex, (long)&mutex->__data.__lock, FUTEX_WAKE, 1, 0, 0, 0);
     }
     *(uintptr_t *)begin = ((uintptr_t *)begin)[-1] = begin;

@@ -17,8 +17,10 @@
  */
 #include "own_threads.h"
 #include "own_storage.h"
+#include "system_call.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 
 /* NULL: the caller is under the pointer of its thread. */
@@ -42,6 +44,44 @@ void *haft_io_own_thread_keep(void) {
 
 void haft_io_own_thread_release(void *kept) {
     hafti_io_own_thread_free(kept);
+}
+
+/* ---- Calls that all threads of the process make (setuid and its kin) ---- */
+
+/* The C library sends a signal to each thread, whose handler makes the call, and notes it in what
+   pthread_self() leads to. Under a task's pointer that would be the task's, and the one who waits
+   for the thread would send signals for ever. So the handler is called under the thread's. */
+enum { SIGNAL_OF_LIBRARY = 33 };
+
+typedef void handler_t(int number, siginfo_t *information, void *context);
+static handler_t *of_library;
+
+static void make_call(int number, siginfo_t *information, void *context) {
+    const hafti_io_worker_t *worker = hafti_io_worker();
+    char *own = hafti_io_own_pointer();
+    /* (A child of fork has the one thread under whose pointer it was made.) */
+    bool is_known = worker != NULL && worker->owns && !worker->forked;
+    hafti_io_set_thread_pointer(is_known ? worker->home->pointer : own);
+    of_library(number, information, context);
+    hafti_io_set_thread_pointer(own);
+}
+
+/* The C library has its handler since the first thread was made, and refuses others. */
+static void stand_before_library(void) {
+    struct {
+        handler_t *handler;
+        unsigned long flags;
+        void (*restorer)(void);
+        uint64_t mask;
+    } action;
+    if (hafti_io_system_call(SYS_rt_sigaction, SIGNAL_OF_LIBRARY, 0, (long)&action,
+                             sizeof action.mask, 0, 0) != 0 ||
+        action.handler == NULL || (action.flags & SA_SIGINFO) == 0)
+        return;
+    of_library = action.handler;
+    action.handler = make_call;
+    hafti_io_system_call(SYS_rt_sigaction, SIGNAL_OF_LIBRARY, (long)&action, 0, sizeof action.mask,
+                         0, 0);
 }
 
 /* ---- Tasks ---- */
@@ -77,6 +117,8 @@ static void record_give(hafti_io_own_thread_t *record) {
 }
 
 void hafti_io_own_threads_start(hafti_io_worker_t *worker) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, stand_before_library);
     _Static_assert(sizeof(hafti_io_own_thread_t) <= sizeof worker->place_of_home,
                    "a worker has room for its home");
     hafti_io_own_thread_t *home = (void *)worker->place_of_home;
