@@ -14,6 +14,8 @@
 #include "../../src/own_ids.h"
 #include "../../src/system_call.h"
 
+#include <limits.h>
+
 typedef struct acquisition {
     int (*try_once)(void *lock);
     void *lock;
@@ -114,8 +116,28 @@ static int acquire_on_task(int (*try_once)(void *), void *lock, int64_t deadline
 
 /* ---- Mutexes ---- */
 
+/* Where the holder of a mutex with inherited priority has ended, the system gives the mutex to the
+   caller's thread, under its number; the holder is the task. */
+static __attribute__((noinline, cold)) void take_over(pthread_mutex_t *mutex) {
+    enum { INHERITS = 32 };
+    int *word = &mutex->__data.__lock, number = haft_io_own_thread_id();
+    if (number == 0 || (mutex->__data.__kind & INHERITS) == 0)
+        return;
+    int now = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(word, &now, (int)(now & ~FUTEX_TID_MASK) | number, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    }
+}
+
 static int try_mutex(void *lock) {
-    return SYSTEM(pthread_mutex_trylock)(lock);
+    int code = SYSTEM(pthread_mutex_trylock)(lock);
+    if (code == EOWNERDEAD)
+        take_over(lock);
+    return code;
+}
+
+HAFT_POSIX_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex) {
+    return try_mutex(mutex);
 }
 
 /* A mutex that checks errors refuses its holder at once, where that is known: tasks that are no
@@ -124,12 +146,15 @@ static bool refuses_holder(const pthread_mutex_t *mutex) {
     return (mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK;
 }
 
-/* The number of the owner, which a holder has not stored yet for a moment. */
+/* A holder has no number there for a moment, and none as long as it has not mended what the one
+   that ended has left. */
 static int owner_of(const pthread_mutex_t *mutex) {
-    enum { LOOKS = 1000 };
+    enum { LOOKS = 1000, INCONSISTENT = INT_MAX };
     int owner = 0;
     for (int i = 0; owner == 0 && i < LOOKS; i++)
         owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
+    if (owner == INCONSISTENT)
+        owner = __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) & FUTEX_TID_MASK;
     return owner;
 }
 
@@ -152,7 +177,7 @@ static __attribute__((noinline, cold)) int acquire_mutex(pthread_mutex_t *mutex)
 HAFT_POSIX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
     if (!haft_io_runs_here())
         return SYSTEM(pthread_mutex_lock)(mutex);
-    int code = SYSTEM(pthread_mutex_trylock)(mutex);
+    int code = try_mutex(mutex);
     return code == EBUSY ? acquire_mutex(mutex) : code;
 }
 
@@ -165,7 +190,7 @@ HAFT_POSIX_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
 
 HAFT_POSIX_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *restrict mutex, clockid_t clock,
                                               const struct timespec *restrict time) {
-    int code = haft_io_runs_here() ? SYSTEM(pthread_mutex_trylock)(mutex) : EBUSY;
+    int code = haft_io_runs_here() ? try_mutex(mutex) : EBUSY;
     if (code != EBUSY)
         return code;
     int64_t deadline = hafti_posix_on_task() && may_be_held_by_task(mutex)

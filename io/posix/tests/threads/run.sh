@@ -45,6 +45,10 @@ expect 'main is 7 deep' $tasks "$work/program" recursion
 echo 'static __thread int zero[20]; int *place(void) { return &zero[10]; }' >"$work/library.c"
 "$CC" -shared -fPIC -ftls-model=initial-exec "$work/library.c" -o "$work/library.so"
 expect '0 in the new variable' $tasks "$work/program" loads "$work/library.so"
+echo 'static __thread int seven = 7; int *place(void) { return &seven; }' >"$work/library.c"
+"$CC" -shared -fPIC "$work/library.c" -o "$work/library.so"
+expect '350 in the variables of a library that is loaded again' "$work/program" 'loads again' "$work/library.so"
+expect '350 in the variables of a library that is loaded again' $tasks "$work/program" 'loads again' "$work/library.so"
 expect 'one line
 another
 nothing' $tasks "$work/program" lines
