@@ -45,6 +45,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -374,6 +375,7 @@ static void free_list(haft_ocaml_work_t *work) {
 }
 
 static void free_others(const loop_t *loop);
+static void forget_threads(void);
 
 /* Calls `run` for the loop. */
 static int run_loop(value *carry, int (*run)(loop_t *loop, const void *options),
@@ -384,7 +386,7 @@ static int run_loop(value *carry, int (*run)(loop_t *loop, const void *options),
         return -EBUSY;
     the_loop = &loop;
     int code = run(&loop, options);
-    the_loop = NULL;
+    forget_threads();
     free_list(loop.done);
     free_others(&loop);
     free_work(taken);
@@ -547,10 +549,96 @@ int haft_ocaml_io_begin(haft_ocaml_work_t *work, intptr_t slot) {
     return begin(work, slot, do_work);
 }
 
+/* ---- Work on threads ---- */
+
+/* A thread of the system that works for a task has this work, which the loop gets when the thread
+   has done it, or has ended: Thread.exit of OCaml 4.13 is a longjmp that no code between sees. */
+static pthread_key_t work_of_thread;
+static pthread_once_t has_key = PTHREAD_ONCE_INIT;
+/* `lock`: a thread that ends has not OCaml's. */
+static struct {
+    pthread_mutex_t lock;
+    haft_ocaml_work_t *done;
+} threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void finish_in_thread(void *work) {
+    pthread_mutex_lock(&threads.lock);
+    ((haft_ocaml_work_t *)work)->next = threads.done;
+    threads.done = work;
+    if (the_loop != NULL)
+        haft_io_event_set(&the_loop->woken);
+    pthread_mutex_unlock(&threads.lock);
+}
+
+static haft_ocaml_work_t *done_by_threads(void) {
+    pthread_mutex_lock(&threads.lock);
+    haft_ocaml_work_t *done = threads.done;
+    threads.done = NULL;
+    pthread_mutex_unlock(&threads.lock);
+    return done;
+}
+
+static void take_what_threads_did(void) {
+    haft_ocaml_work_t *done = done_by_threads();
+    while (done != NULL) {
+        haft_ocaml_work_t *next = done->next;
+        finish(done);
+        done = next;
+    }
+}
+
+static void forget_threads(void) {
+    pthread_mutex_lock(&threads.lock);
+    the_loop = NULL;
+    pthread_mutex_unlock(&threads.lock);
+    free_list(done_by_threads());
+}
+
+static void make_key(void) {
+    if (pthread_key_create(&work_of_thread, finish_in_thread) != 0)
+        caml_fatal_error("haft: there are no keys for what belongs to a thread");
+}
+
+value haft_ocaml_io_thread_work(value slot);
+/* Returns the work as a number; one of the next two ends it. */
+value haft_ocaml_io_thread_work(value slot) {
+    haft_ocaml_work_t *work = calloc(1, sizeof *work);
+    if (work == NULL)
+        caml_raise_out_of_memory();
+    pthread_once(&has_key, make_key);
+    work->slot = Long_val(slot);
+    return (value)work | 1;
+}
+
+static haft_ocaml_work_t *work_of(value number) {
+    return (haft_ocaml_work_t *)(number - 1);
+}
+
+value haft_ocaml_io_thread_forget(value number);
+value haft_ocaml_io_thread_forget(value number) {
+    free(work_of(number));
+    return Val_unit;
+}
+
+value haft_ocaml_io_thread_ends(value number);
+value haft_ocaml_io_thread_ends(value number) {
+    (void)pthread_setspecific(work_of_thread, NULL);
+    finish_in_thread(work_of(number));
+    return Val_unit;
+}
+
+value haft_ocaml_io_thread_begins(value number);
+/* (Without memory for this the end of the thread would not be seen.) */
+value haft_ocaml_io_thread_begins(value number) {
+    (void)pthread_setspecific(work_of_thread, work_of(number));
+    return Val_unit;
+}
+
 value haft_ocaml_io_take_done(value unit);
 /* The slot of what was done first, or -1: there is nothing. */
 value haft_ocaml_io_take_done(value unit) {
     (void)unit;
+    take_what_threads_did();
     free_work(taken);
     taken = the_loop->done;
     if (taken == NULL)
