@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import measuring  # noqa: E402
 import plot  # noqa: E402
 
-WORKS = ["load", "latency", "tails", "rising", "idle", "middleware", "http2", "tls", "tls_idle", "json"]
+WORKS = ["load", "latency", "tails", "rising", "idle", "middleware", "recorded", "http2", "tls", "tls_idle", "json"]
 LOOP = "epoll loop"
 CONNECTIONS = [64, 1000]
 SAME_RATE = 20000  # requests a second, at which the latencies of all are measured, too
@@ -51,6 +51,7 @@ MOST_IDLE = 5  # KiB
 MOST_TLS_IDLE = 6  # KiB beside what OpenSSL holds
 OPENSSL = "OpenSSL alone"
 MOST_MIDDLEWARE = 100  # ns
+MOST_LOST = 10  # per cent of the requests a second, while a run is recorded
 MOST_HTTP2 = 0.8  # of nghttpd's processor time
 # The questions to a service in JSON, and its data.
 ASKED = {"one entry": "/todo/7", "all 20 entries": "/todo"}
@@ -213,6 +214,26 @@ def measure_middleware(build, repeats, requests):
     path = build / "http" / "middleware"
     texts = [measuring.measured([path, requests], 1) for _ in range(repeats if path.exists() else 0)]
     return [[float(word) for word in text.split()] for text in texts if text is not None]
+
+
+def measure_recorded(build, found, repeats, seconds):
+    """Requests a second and microseconds a request: as it is, recorded into a file in memory, and with requests kept, of which
+    none fails. The three of a back end take turns."""
+    folder = pathlib.Path("/dev/shm") / f"haft-http-recorded.{os.getpid()}"
+    ways = {"as it is": {}, "recorded": {"HAFT_IO_RECORD": str(folder / "run")},
+            "keeping requests": {"HAFT_IO_KEEP_REQUESTS": str(folder / "requests")}}
+
+    def run(name, connections, more):
+        command, environment = found[name]
+        figures = loaded(build, (command, {**environment, **more}), "full", connections, seconds)
+        return None if figures is None else figures[:2]
+    folder.mkdir()
+    try:
+        return {name: {str(connections): measuring.series(
+            {way: lambda name=name, connections=connections, more=more: run(name, connections, more) for way, more in ways.items()},
+            repeats) for connections in CONNECTIONS} for name in HAFT if name in found}
+    finally:
+        shutil.rmtree(folder)
 
 
 # ---- HTTP/2, whose load is nghttp2's h2load ----
@@ -527,6 +548,26 @@ def middleware_table(runs):
     return measuring.table(["ten around a request, ns", "once a request", limit, "again at once", limit], rows)
 
 
+def recorded_section(results):
+    figures = results.get("recorded")
+    if not figures:
+        return ""
+    rows = []
+    for name, by_connections in figures.items():
+        for connections, ways in by_connections.items():
+            lost = {way: 100 * (1 - median(ways, "as it is", 1) / median(ways, way, 1)) for way in ways}
+            rows.append([f"{name}, {int(connections):,} connections", *(with_spread(ways, way, 1) for way in ways),
+                         *(f"{lost[way]:.1f}" for way in list(ways)[1:]), str(MOST_LOST), measuring.verdict(lost["recorded"], MOST_LOST),
+                         *(with_spread(ways, way, 0) for way in ways)])
+    return f"""
+## While it is recorded
+
+A server of one thread, recorded into a file in memory (`HAFT_IO_RECORD`), and with requests kept, of which none fails (`HAFT_IO_KEEP_REQUESTS`). What it loses of its requests a second is by the processor time that each takes, since the requests that were answered say as much about what else ran on the machine.{loaded_note(results, "recorded")}
+
+{measuring.table(["processor time of a request, us", "as it is", "recorded", "keeping requests", "lost, %", "lost by keeping, %", "at most",
+                  "met", "requests a second", "recorded", "keeping requests"], rows)}"""
+
+
 def http2_section(figures):
     if not figures:
         return ""
@@ -632,7 +673,7 @@ Resident memory of the server, page tables included, for each connection that ha
 
 Ten handlers of effects around a request: how much longer it then takes from before the outermost to the handler of the route and back. Once a request, behind the system calls by which it has come, their code and stack are in no near cache; at once again, a hundred times in a row, all is.{loaded_note(results, "middleware")}
 
-{middleware_table(results['middleware'])}{http2_section(results.get('http2'))}{tls_section(results.get('tls'))}{tls_idle_section(results.get('tls_idle'))}{json_section(results.get('json'))}"""
+{middleware_table(results['middleware'])}{recorded_section(results)}{http2_section(results.get('http2'))}{tls_section(results.get('tls'))}{tls_idle_section(results.get('tls_idle'))}{json_section(results.get('json'))}"""
 
 
 def front_table(results):
@@ -683,6 +724,8 @@ def main():
                 results[name] = measure_tls_idle(build, found, [20] if quick else TLS_IDLE)
             elif name == "json":
                 results[name] = measure_json(build, repeats, 0.1 if quick else 1, builds)
+            elif name == "recorded":
+                results[name] = measure_recorded(build, found, repeats, seconds)
             elif name == "idle":
                 results[name] = measure_idle(build, found, [100] if quick else IDLE)
             else:

@@ -7,8 +7,8 @@
  *
  *   the file's REQUEST | its version and peer, in a line; then the request as of HTTP/1.1, with as
  *                      |   much of its body as the handler has read
- *   the file's ANSWER  | its status, in a line; the fields that handlers have set; an empty line;
- *                      |   the body as it was written
+ *   the file's ANSWER  | its status, in a line, with " cut" if the file lacks a part of the body;
+ *                      |   the fields that handlers have set; an empty line; the body as written
  *
  * What the handler asks of its own connection is not on the record (HAFTI_HTTP_UNKEPT): it is of
  * another version of HTTP in the replay, and has no socket.
@@ -24,7 +24,7 @@ typedef struct hafti_http_kept {
     hafti_http_bytes_t body, answer;
 } kept_t;
 
-enum { FAILURES = 500, MOST_OF_ANSWER = 1 << 20 };
+enum { FAILURES = 500 };
 
 /* ---- As text ---- */
 
@@ -81,8 +81,9 @@ static hafti_http_bytes_t request_as_text(haft_http_request_t *request, const ke
 static hafti_http_bytes_t answer_as_text(const haft_http_request_t *request, const kept_t *kept,
                                          bool is_lost) {
     hafti_http_bytes_t text = {.most = SIZE_MAX};
-    char line[16];
-    snprintf(line, sizeof line, "%d\n", is_lost ? FAILURES : request->answer.status);
+    char line[32];
+    snprintf(line, sizeof line, "%d%s\n", is_lost ? FAILURES : request->answer.status,
+             kept->answer.is_cut ? " cut" : "");
     add_text(&text, line);
     hafti_http_bytes_add(&text, request->answer.fields, request->answer.fields_size);
     add_text(&text, "\n");
@@ -109,6 +110,19 @@ static void show_answer(const char *before, const struct iovec *answer) {
         fwrite(at + 1, 1, (size_t)(end - at - 1), stderr);
     if (end[-1] != '\n')
         fputc('\n', stderr);
+}
+
+/* How much of the answer's body a replay compares: as much as was kept. */
+static size_t most_of_answer(void) {
+    struct iovec asked, was;
+    haft_io_kept_found(&asked, &was);
+    const char *at = was.iov_base, *end = at + was.iov_len;
+    const char *line = memchr(at, '\n', was.iov_len);
+    if (line == NULL || line[-1] != 't')
+        return SIZE_MAX;
+    while (line != NULL && line + 1 < end && line[1] != '\n')
+        line = memchr(line + 1, '\n', (size_t)(end - line - 1));
+    return line != NULL && line + 2 <= end ? (size_t)(end - line - 2) : 0;
 }
 
 /* Whether the answer is as HAFT_IO_REPLAY_EXPECTS demands: a status; "success", which is any below
@@ -161,7 +175,7 @@ void hafti_http_kept_begin(haft_http_request_t *request) {
     }
     kept->tape = tape;
     kept->body.most = most;
-    kept->answer.most = MOST_OF_ANSWER;
+    kept->answer.most = replays ? most_of_answer() : most;
     request->kept = kept;
     request->copy = &kept->answer;
     request->message.copy = &kept->body;
@@ -197,8 +211,14 @@ static void write_kept(haft_http_request_t *request, const kept_t *kept,
     free(asked.bytes);
 }
 
+/* A request that is cut off at the end of its server's time of grace has not failed by itself, and
+   would not in a replay. */
 void hafti_http_kept_end(haft_http_request_t *request, bool is_lost) {
     kept_t *kept = request->kept;
+    if (kept->tape != NULL && atomic_load(&request->server->cutting)) {
+        hafti_http_kept_forget(request);
+        return;
+    }
     const hafti_http_answer_t *given = &request->answer;
     bool is_wanted = is_lost || kept->is_wanted || given->status >= FAILURES ||
                      (given->failed && request->failure != NULL) || kept->tape == NULL;

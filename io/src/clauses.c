@@ -65,26 +65,27 @@ static ssize_t operate_by_backend(hafti_io_runner_t *runner, hafti_io_operation_
 
 /* An operation is made from the payload twice: for the default, and for its clause, or for what a
    clause of its own does if the back end has no other way. */
-#define OPERATION(name, clause, result, ...)                                                       \
+#define DEFAULT(name, result, ...)                                                                 \
     static result default_##name(void *unused, HAFT_PAYLOAD(haft_io_##name) * p) {                 \
         (void)unused;                                                                              \
         hafti_io_operation_t operation = {__VA_ARGS__};                                            \
         return (result)hafti_io_operate_blocking(&operation);                                      \
-    }                                                                                              \
+    }
+#define OPERATION(name, clause, result, ...)                                                       \
+    DEFAULT(name, result, __VA_ARGS__)                                                             \
     static result clause##_##name(void *runner, HAFT_PAYLOAD(haft_io_##name) * p) {                \
         hafti_io_operation_t operation = {__VA_ARGS__};                                            \
         return (result)operate_by_backend(runner, &operation);                                     \
     }
 
-OPERATION(read, general, ssize_t, HAFTI_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
-OPERATION(write, general, ssize_t, HAFTI_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer,
-          p->size, NULL, NULL)
+DEFAULT(read, ssize_t, HAFTI_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
+DEFAULT(write, ssize_t, HAFTI_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer, p->size,
+        NULL, NULL)
 OPERATION(receive, general, ssize_t, HAFTI_IO_RECEIVE, p->socket, p->flags, p->buffer, p->size,
           p->address, p->address_size)
 OPERATION(send, clause, ssize_t, HAFTI_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer,
           p->size, (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
-OPERATION(read_lent, general, ssize_t, HAFTI_IO_READ_LENT, p->descriptor, 0, p->bytes, 0, NULL,
-          NULL)
+DEFAULT(read_lent, ssize_t, HAFTI_IO_READ_LENT, p->descriptor, 0, p->bytes, 0, NULL, NULL)
 OPERATION(readv, clause, ssize_t, HAFTI_IO_READ_PARTS, p->descriptor, 0,
           (void *)(uintptr_t)p->parts, p->count, NULL, NULL)
 OPERATION(writev, clause, ssize_t, HAFTI_IO_WRITE_PARTS, p->descriptor, 0,
@@ -124,29 +125,57 @@ static inline __attribute__((always_inline)) ssize_t transfer(hafti_io_runner_t 
                ? worker->backend->transfer(runner, kind, descriptor, buffer, size)
                : transfer_after_others(runner, kind, descriptor, buffer, size);
 }
+static ssize_t transfer_traced(hafti_io_runner_t *runner, enum hafti_io_kind kind, int descriptor,
+                               const void *buffer, size_t size) {
+    const char *name = hafti_io_kind_name(kind);
+    hafti_io_trace_operation(runner->task, name, descriptor, kind == HAFTI_IO_WRITE ? size : 0);
+    ssize_t result = runner->worker->backend->transfer(runner, kind, descriptor, buffer, size);
+    hafti_io_trace_result(runner->task, name, descriptor, result);
+    return result;
+}
+/* Where the worker is not plain: also the shorter way, if it is traced or recorded and no more. */
+static __attribute__((noinline)) ssize_t transfer_told(hafti_io_runner_t *runner,
+                                                       enum hafti_io_kind kind, int descriptor,
+                                                       const void *buffer, size_t size) {
+    hafti_io_worker_t *worker = runner->worker;
+    if (HAFTI_IO_UNLIKELY(!hafti_io_uses_uncounted(worker))) {
+        hafti_io_operation_t operation = {.kind = kind,
+                                          .descriptor = descriptor,
+                                          .buffer = (void *)(uintptr_t)buffer,
+                                          .size = size};
+        return operate_by_backend(runner, &operation);
+    }
+    int code = begin(worker, descriptor, kind == HAFTI_IO_WRITE ? size : 0);
+    if (HAFTI_IO_UNLIKELY(code != 0))
+        return code;
+    return hafti_io_is_traced() ? transfer_traced(runner, kind, descriptor, buffer, size)
+                                : worker->backend->transfer(runner, kind, descriptor, buffer, size);
+}
 static HAFTI_IO_HOT ssize_t clause_read(void *state, HAFT_PAYLOAD(haft_io_read) * p) {
     hafti_io_runner_t *runner = state;
     return HAFTI_IO_LIKELY(runner->worker->plain)
                ? transfer(runner, HAFTI_IO_READ, p->descriptor, p->buffer, p->size)
-               : general_read(runner, p);
+               : transfer_told(runner, HAFTI_IO_READ, p->descriptor, p->buffer, p->size);
 }
 static HAFTI_IO_HOT ssize_t clause_receive(void *state, HAFT_PAYLOAD(haft_io_receive) * p) {
     hafti_io_runner_t *runner = state;
-    return HAFTI_IO_LIKELY(runner->worker->plain && p->flags == 0 && p->address == NULL)
+    if (HAFTI_IO_UNLIKELY(p->flags != 0 || p->address != NULL))
+        return general_receive(runner, p);
+    return HAFTI_IO_LIKELY(runner->worker->plain)
                ? transfer(runner, HAFTI_IO_RECEIVE, p->socket, p->buffer, p->size)
-               : general_receive(runner, p);
+               : transfer_told(runner, HAFTI_IO_RECEIVE, p->socket, p->buffer, p->size);
 }
 static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
     hafti_io_runner_t *runner = state;
     return HAFTI_IO_LIKELY(runner->worker->plain)
                ? transfer(runner, HAFTI_IO_READ_LENT, p->descriptor, p->bytes, 0)
-               : general_read_lent(runner, p);
+               : transfer_told(runner, HAFTI_IO_READ_LENT, p->descriptor, p->bytes, 0);
 }
 static HAFTI_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
     hafti_io_runner_t *runner = state;
     return HAFTI_IO_LIKELY(runner->worker->plain)
                ? transfer(runner, HAFTI_IO_WRITE, p->descriptor, p->buffer, p->size)
-               : general_write(runner, p);
+               : transfer_told(runner, HAFTI_IO_WRITE, p->descriptor, p->buffer, p->size);
 }
 
 static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {

@@ -337,6 +337,10 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
 }
 
 static HAFTI_IO_COLD void poll_traced(hafti_io_worker_t *worker, bool may_sleep) {
+    if (!hafti_io_is_traced()) { /* it is recorded or replayed */
+        poll_backend(worker, may_sleep);
+        return;
+    }
     hafti_io_trace(HAFTI_IO_EVENT_POLL, NULL, NULL, false, 0, may_sleep);
     poll_backend(worker, may_sleep);
     hafti_io_trace(HAFTI_IO_EVENT_POLLED, NULL, NULL, false, 0, 0);

@@ -115,9 +115,10 @@ typedef struct haft_io_run_options {
     const char *record; /* the run is recorded in this file, which is made anew */
     const char *replay; /* the run is the one that was recorded in this file, once more */
     /* A folder for requests of a server that fail; see "recording". NULL: HAFT_IO_KEEP_REQUESTS in
-       the environment names one, or none is kept. */
+       the environment names one, or none is kept. -ENOTDIR, with words: it is a file. */
     const char *keep_requests;
-    /* Bytes that the record of a request may take, and its body likewise; 0: 1 MiB. */
+    /* Bytes that the record of a request may take, and its body likewise; so many of its answer are
+       kept. 0: 1 MiB. */
     size_t kept_size;
     const char *top; /* a socket for the program haft-top; NULL: none, unless HAFT_IO_TOP in the
                         environment names one. See "seeing inside" */
@@ -157,8 +158,10 @@ int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *)
  * HAFT_IO_FOREVER if no task waits for a time.
  *
  * haft_io_stepper_end steps until the run has ended, frees it, and returns what haft_io_run would
- * have. To end a run from the outside, tell a task, by an event (haft_io_event_set) or a channel,
- * which the thread may use between two steps like any thread that is in no run.
+ * have. Where a step would be refused, so is this, with the same numbers: the run is as it was, and
+ * its thread can end it. To end a run from the outside, tell a task, by an event
+ * (haft_io_event_set) or a channel, which the thread may use between two steps like any thread that
+ * is in no run.
  */
 typedef struct haft_io_stepper haft_io_stepper_t;
 haft_io_stepper_t *haft_io_stepper_new_with(const haft_io_run_options_t *options,

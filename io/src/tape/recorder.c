@@ -107,6 +107,23 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
     return done;
 }
 
+/* The real one's shorter way, which may end in its `operate`. */
+static ssize_t transfer(hafti_io_runner_t *runner, enum hafti_io_kind kind, int descriptor,
+                        const void *buffer, size_t size) {
+    tape_t *tape = runner->worker->tape;
+    if (HAFTI_IO_UNLIKELY(runner->taped || tape->keeps))
+        return tape->real->transfer(runner, kind, descriptor, buffer, size);
+    runner->taped = true;
+    ssize_t done = tape->real->transfer(runner, kind, descriptor, buffer, size);
+    runner->taped = false;
+    enum hafti_io_kind kept = kind == HAFTI_IO_RECEIVE ? HAFTI_IO_READ : kind;
+    bool comes = done > 0 && kind != HAFTI_IO_WRITE;
+    hafti_io_keep(runner->worker->tape, HAFTI_IO_TAPED_OPERATION + kept, descriptor, done,
+                  kind == HAFTI_IO_READ_LENT && comes ? *(void *const *)buffer : buffer,
+                  comes ? (size_t)done : 0);
+    return done;
+}
+
 /* Called when the task has returned, so that its answer comes after all others of its turn. */
 static bool watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
     bool waits = worker->tape->real->watch(worker, entry, descriptor);
@@ -143,7 +160,7 @@ void hafti_io_record_backend(hafti_io_worker_t *worker) {
     tape->real = real;
     tape->backend = *real;
     tape->backend.operate = operate;
-    tape->backend.transfer = hafti_io_transfer_generally;
+    tape->backend.transfer = transfer;
     tape->backend.watch = real->watch != NULL ? watch : NULL;
     tape->backend.send_last = NULL; /* it is sent by an operation, which has an answer */
     tape->backend.settle = NULL;

@@ -521,25 +521,18 @@ static HAFTI_IO_COLD bool grow_tasks(hafti_io_tape_t *tape) {
 
 /* False: there is no memory. */
 static bool put_number(hafti_io_tape_t *tape, const haft_io_task_t *task, uint32_t number,
-                       uint32_t request) {
+                       const hafti_io_tape_t *request) {
     if (tape->numbers_used >= tape->numbers_size / 2 && !grow_numbers(tape))
         return false;
     hafti_io_number_of_t *place = find(tape, task);
     tape->numbers_used += place->task == NULL;
-    *place = (hafti_io_number_of_t){task, number, request};
+    *place = (hafti_io_number_of_t){task, number, request != NULL ? request->place + 1 : 0,
+                                    request != NULL ? request->use : 0};
     return true;
 }
 
 bool hafti_io_tape_enter(hafti_io_tape_t *request, const haft_io_task_t *task, uint32_t number) {
-    return put_number(request->run, task, number, request->place + 1);
-}
-
-void hafti_io_tape_leave(hafti_io_tape_t *request, const haft_io_task_t *first) {
-    hafti_io_tape_t *run = request->run;
-    find(run, first)->request = 0;
-    for (size_t i = 0; request->spawned > 1 && i < run->numbers_size; i++)
-        if (run->numbers[i].request == request->place + 1)
-            run->numbers[i].request = 0;
+    return put_number(request->run, task, number, request);
 }
 
 /* A task that is spawned for what is off the record (haft_io_kept_pause) is of no request: a replay
@@ -559,7 +552,7 @@ void hafti_io_tape_spawned(hafti_io_tape_t *tape, haft_io_task_t *task) {
         spawned_by_request(tape, task);
         return;
     }
-    if (!put_number(tape, task, tape->spawned, 0) ||
+    if (!put_number(tape, task, tape->spawned, NULL) ||
         (tape->replays && tape->spawned == tape->tasks_room && !grow_tasks(tape)))
         hafti_io_misuse("There is no memory for the numbers of the tasks of a run that is recorded "
                         "or replayed.");
@@ -568,13 +561,20 @@ void hafti_io_tape_spawned(hafti_io_tape_t *tape, haft_io_task_t *task) {
     tape->spawned++;
 }
 
+/* NULL: it is of none, or of one that has ended. */
+static hafti_io_tape_t *request_of(const hafti_io_tape_t *run, const hafti_io_number_of_t *place) {
+    if (place == NULL || place->request == 0)
+        return NULL;
+    hafti_io_tape_t *request = run->requests[place->request - 1];
+    return request->use == place->use ? request : NULL;
+}
+
 /* Makes the worker's tape that of the task's request; NULL: it is of none. */
 static hafti_io_tape_t *turn_to_request(hafti_io_worker_t *worker, const haft_io_task_t *task,
                                         uint32_t *number) {
     hafti_io_tape_t *run = worker->tape->run != NULL ? worker->tape->run : worker->tape;
     const hafti_io_number_of_t *place = run->numbers_size != 0 ? find(run, task) : NULL;
-    hafti_io_tape_t *request =
-        place != NULL && place->request != 0 ? run->requests[place->request - 1] : NULL;
+    hafti_io_tape_t *request = request_of(run, place);
     worker->tape = request != NULL ? request : run;
     *number = request != NULL ? place->number : 0;
     return request;

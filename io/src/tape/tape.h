@@ -78,6 +78,7 @@ typedef struct hafti_io_number_of {
     const haft_io_task_t *task;
     uint32_t number;
     uint32_t request; /* 1 + the place in `requests` of the one whose task it is; 0: of none */
+    uint32_t use;     /* of that place: another is over, and none has the task */
 } hafti_io_number_of_t;
 
 typedef struct hafti_io_tape {
@@ -120,6 +121,7 @@ typedef struct hafti_io_tape {
     struct hafti_io_tape *run; /* the worker's own; NULL: it is no request's */
     struct hafti_io_tape *next_spare;
     uint32_t place;    /* in `requests` */
+    uint32_t use;      /* of the place, by so many requests before this one */
     int64_t begins_at; /* by the clock of the loop */
     /* A replay of a request: what it was, and its answer; without base: of a run. */
     struct iovec request, answer, command;
@@ -239,8 +241,10 @@ void hafti_io_tape_bytes(hafti_io_tape_t *tape, unsigned kind, void *bytes, size
 void hafti_io_tape_spawned(hafti_io_tape_t *tape, haft_io_task_t *task);
 /* Makes the task one of the request, under this number; false: no memory. */
 bool hafti_io_tape_enter(hafti_io_tape_t *request, const haft_io_task_t *task, uint32_t number);
-/* Takes all tasks out of the request. */
-void hafti_io_tape_leave(hafti_io_tape_t *request, const haft_io_task_t *first);
+/* No task is one of the request any more. */
+static inline void hafti_io_tape_leave(hafti_io_tape_t *request) {
+    request->use++;
+}
 /* To be called when the task goes on. */
 void hafti_io_tape_goes_on(hafti_io_worker_t *worker, const haft_io_task_t *task);
 /* Put around calls of the system whose answers are kept in another form, to the end of the block:
