@@ -182,7 +182,7 @@ def measure_neighbours(neighbours, programs, repeats, seconds):
 
 
 def measure_recorded(program, repeats):
-    """What recorded.c prints, by back ends."""
+    """Returns by back ends what recorded.c prints."""
     file = pathlib.Path("/dev/shm") / f"haft-recorded.{os.getpid()}"
 
     def run(backend):
