@@ -74,7 +74,7 @@ static bool end_stream(haft_http_reply_t *reply) {
     reply->version = NULL;
     if (!is_kept) {
         if (reply->message.is_complete)
-            hafti_http_stream_say_end(stream);
+            hafti_http_stream_send_end(stream);
         hafti_http_stream_close(stream);
         return false;
     }

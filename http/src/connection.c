@@ -254,7 +254,7 @@ static void *take_turn(void *argument) {
     if (!connection->rests && (connection->lingers || connection->is_over))
         linger(connection);
     else if (!connection->rests && connection->is_idle && connection->has_agreed)
-        hafti_http_stream_say_end(&connection->stream);
+        hafti_http_stream_send_end(&connection->stream);
     return NULL;
 }
 

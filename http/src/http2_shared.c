@@ -314,7 +314,7 @@ static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
 }
 
 /* Sends GOAWAY at the end of a connection, as far as there is room (RFC 9113, section 6.8). */
-static void *say_goodbye(void *argument) {
+static void *send_goaway(void *argument) {
     shared_t *shared = argument;
     hafti_http2_lock(&shared->frames);
     if (shared->frames.session != NULL) {
@@ -336,8 +336,8 @@ void hafti_http2_release(shared_t *shared) {
     if (!is_last)
         return;
     if (shared->frames.error == 0) {
-        haft_io_shield(say_goodbye, shared);
-        hafti_http_stream_say_end(&shared->stream);
+        haft_io_shield(send_goaway, shared);
+        hafti_http_stream_send_end(&shared->stream);
     }
     hafti_http_stream_close(&shared->stream);
     haft_io_give_back(shared->left);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Declarations that the files of the reverse proxy share: upstreams.c, passing_fields.c,
    passing.c. */
-#ifndef HAFT_HTTP_PASSING_H
-#define HAFT_HTTP_PASSING_H
+#ifndef HAFTI_HTTP_PASSING_H
+#define HAFTI_HTTP_PASSING_H
 
 #include "client.h"
 #include "internal.h"

@@ -28,7 +28,7 @@ hafti_http_pool_t *hafti_http_pool_new(size_t most) {
 }
 
 static void drop(kept_t *kept) {
-    hafti_http_stream_say_end(&kept->stream);
+    hafti_http_stream_send_end(&kept->stream);
     hafti_http_stream_close(&kept->stream);
     free(kept);
 }

@@ -91,7 +91,7 @@ static void *shut_at_once(void *stream) {
     return NULL;
 }
 
-void hafti_http_stream_say_end(hafti_http_stream_t *stream) {
+void hafti_http_stream_send_end(hafti_http_stream_t *stream) {
     if (stream->tls != NULL)
         haft_io_shield(shut_at_once, stream->tls);
 }
@@ -165,7 +165,7 @@ int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
     return 0;
 }
 
-void hafti_http_stream_say_end(hafti_http_stream_t *stream) {
+void hafti_http_stream_send_end(hafti_http_stream_t *stream) {
     (void)stream;
 }
 

@@ -30,8 +30,8 @@ typedef struct {
     const int *listeners;
     size_t count; /* 0: they have been closed */
     haft_io_scope_t *connections, *background;
-    int64_t deadline;   /* of the time of grace */
-    bool says_stopping; /* the service manager knows that the server stops */
+    int64_t deadline;  /* of the time of grace */
+    bool has_notified; /* the service manager knows that the server stops */
     int code;
 } serving_t;
 
@@ -70,11 +70,11 @@ static void take(const serving_t *serving, int descriptor, bool is_announced) {
     hafti_http_leave_place(&accepted);
 }
 
-static void say_stopping(serving_t *serving) {
+static void notify_stopping(serving_t *serving) {
     bool is_handed_over = atomic_load(&serving->server->is_handed_over);
-    if (!serving->says_stopping && !is_handed_over) /* that would end the service */
+    if (!serving->has_notified && !is_handed_over) /* that would end the service */
         hafti_http_notify(serving->server, "STOPPING=1");
-    serving->says_stopping = true;
+    serving->has_notified = true;
 }
 
 /* Waits until the server has been told to stop, and balancers have had the time to see that it is
@@ -83,7 +83,7 @@ static void *cancel_when_stopped(void *argument) {
     serving_t *serving = argument;
     haft_http_server_t *server = serving->server;
     haft_io_event_wait(&server->told);
-    say_stopping(serving);
+    notify_stopping(serving);
     int64_t unready_time = atomic_load(&server->unready_time);
     if (unready_time != 0 && !atomic_load(&server->is_handed_over))
         haft_io_event_wait_until(&server->stop, hafti_http_deadline(haft_io_now(), unready_time));
@@ -239,7 +239,7 @@ static void *serve_until_stopped(void *argument) {
     atomic_store(&server->stopping, true);
     atomic_store(&server->is_told, true);
     haft_io_event_set(&server->stop); /* also where it has not been told to stop */
-    say_stopping(serving);
+    notify_stopping(serving);
     int64_t deadline = hafti_http_deadline(haft_io_now(), server->limits.grace),
             fresh = hafti_http_fresh_until();
     serving->deadline = deadline;

@@ -122,7 +122,7 @@ int hafti_http_stream_agree(hafti_http_stream_t *stream, int64_t deadline);
 bool hafti_http_stream_chose_http2(const hafti_http_stream_t *stream);
 /* Tells the peer that nothing more comes (close_notify), as far as there is room: before a
    connection is closed on which no message is under way (RFC 9112, section 9.8). */
-void hafti_http_stream_say_end(hafti_http_stream_t *stream);
+void hafti_http_stream_send_end(hafti_http_stream_t *stream);
 /* The reason why the last operation has failed with this code. */
 const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int code);
 

@@ -191,7 +191,7 @@ static HAFTI_IO_COLD void give_up_unsent(rest_t *rest, haft_io_task_t *task, int
     task->function = rest->function;
     task->argument = rest->argument;
 }
-static HAFTI_IO_COLD void hear_of_close(rest_t *rest, haft_io_task_t *task) {
+static HAFTI_IO_COLD void notice_close(rest_t *rest, haft_io_task_t *task) {
     const hafti_io_operation_t write = {.kind = HAFTI_IO_WRITE, .descriptor = rest->descriptor};
     hafti_io_descriptor_t *entry =
         hafti_io_descriptor(task->worker->crew->descriptors, rest->descriptor, true);
@@ -287,7 +287,7 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
     if (HAFTI_IO_UNLIKELY(rest->is_later && rest->waiter.descriptor == NULL))
         settle(rest, worker);
     if (HAFTI_IO_UNLIKELY(rest->lent != NULL && rest->waiter.descriptor == NULL))
-        hear_of_close(rest, task);
+        notice_close(rest, task);
     if (hafti_io_state(task) == HAFTI_IO_RUNNING) { /* not READY */
         HAFTI_IO_CHECK(waiting, worker, task);
         hafti_io_set_state(task, HAFTI_IO_PARKED);
@@ -315,7 +315,7 @@ void hafti_io_rest_for_stack(hafti_io_rest_t *rest, haft_io_task_t *task) {
     begin_to_wait(rest, task, hafti_io_worker_now(task->worker) + PAUSE);
     rest->runner.waits_for = "memory for a stack";
     if (rest->lent != NULL)
-        hear_of_close(rest, task);
+        notice_close(rest, task);
     hafti_io_set_state(task, HAFTI_IO_PARKED);
 }
 
