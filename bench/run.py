@@ -1021,7 +1021,7 @@ def report(results):
     """The text of report.md, from what results.json holds."""
     parts = [
         "# Benchmarks",
-        "Written by `bench/run.py`, which says how it measures. "
+        "Written by `bench/run.py`, which has how it measures. "
         f"{results['machine']}, {results['date']}{later(results)}. "
         "Compare figures of one table only; other programs may have run on the machine, so two figures "
         "that differ by less than half may be equal.",

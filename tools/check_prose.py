@@ -6,7 +6,8 @@ A sentence of a comment begins with its subject, or is a plain noun: "Of", "Thos
 open none. Only a person "says", "hears" or "foresees" something, and only a
 person is meant by `who`. A standard is named as "RFC 9112, section 3.2". A line has at most 100 columns.
 tools/prose.txt has for each room how many such sentences it still has: more are an error, and fewer are to be
-written there. With rooms as arguments, the script prints the sentences.
+written there. With rooms as arguments, the script prints the sentences. In pages (.md) openings are not looked at,
+since headings are nouns, and in CHANGELOG.md only [Unreleased] is.
 """
 import collections
 import pathlib
@@ -34,11 +35,13 @@ COMMENTS = {
     ".txt": LINES,
 }
 C_COMMENT = re.compile(r"(?<![\w;*])/\*(.*?)\*/", re.S)
-SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".S", *COMMENTS}
+SUFFIXES = {".c", ".h", ".cpp", ".hpp", ".S", ".md", *COMMENTS}
 
 
 def room_of(path):
     parts = pathlib.PurePath(path).parts
+    if parts[-1].endswith(".md"):
+        return "pages"
     if "tests" in parts or parts[0] in ("bench", "examples"):
         return "tests"
     return "/".join(parts[:2]) if parts[0] in ("io", "http", "ocaml") else parts[0]
@@ -55,9 +58,18 @@ def sentences(text, pattern):
             yield text.count("\n", 0, comment.start()) + 1, sentence
 
 
-def is_wrong(sentence):
-    return (OPENING.match(sentence) or SPEAKING.search(sentence)
-            or WHO.search(sentence) and not PERSON.search(sentence))
+def sentences_of_page(name, text):
+    if name == "CHANGELOG.md":
+        text = text[:text.find("\n## [0")]
+    text = re.sub(r"^```.*?^```$|^    [^\n]*$", lambda code: "\n" * code[0].count("\n"), text, flags=re.M | re.S)
+    for number, line in enumerate(text.split("\n"), 1):
+        for sentence in re.split(r"(?<=[.!?:]) +(?=[A-Z])| \| ", CODE.sub("`code`", line)):
+            yield number, sentence
+
+
+def is_wrong(sentence, is_page):
+    return (SPEAKING.search(sentence) or WHO.search(sentence) and not PERSON.search(sentence)
+            or not is_page and OPENING.match(sentence))
 
 
 wrong, counts = [], collections.Counter()
@@ -71,10 +83,12 @@ for name in files():
     for number, line in enumerate(text.splitlines(), 1):
         if len(line) > WIDTH and path.suffix in (".c", ".h", ".hpp", ".S") and room not in ("tests",):
             wrong.append(f"{name}:{number}: {len(line)} columns")
-    for number, sentence in sentences(text, COMMENTS.get(path.suffix, C_COMMENT)):
-        if BARE.search(sentence) and room != "tests":
+    is_page = path.suffix == ".md"
+    found = sentences_of_page(name, text) if is_page else sentences(text, COMMENTS.get(path.suffix, C_COMMENT))
+    for number, sentence in found:
+        if BARE.search(sentence) and room not in ("tests", "pages"):
             wrong.append(f"{name}:{number}: a number without its standard: {sentence[:70]}")
-        if is_wrong(sentence):
+        if is_wrong(sentence, is_page):
             counts[room] += 1
             if room in shown:
                 print(f"{name}:{number}: {sentence[:110]}")

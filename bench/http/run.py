@@ -562,7 +562,7 @@ def recorded_section(results):
     return f"""
 ## While it is recorded
 
-A server of one thread, recorded into a file in memory (`HAFT_IO_RECORD`), and with requests kept, of which none fails (`HAFT_IO_KEEP_REQUESTS`). What it loses of its requests a second is by the processor time that each takes, since the requests that were answered say as much about what else ran on the machine.{loaded_note(results, "recorded")}
+A server of one thread, recorded into a file in memory (`HAFT_IO_RECORD`), and with requests kept, of which none fails (`HAFT_IO_KEEP_REQUESTS`). What it loses of its requests a second is by the processor time that each takes, since the requests that were answered depend as much on what else ran on the machine.{loaded_note(results, "recorded")}
 
 {measuring.table(["processor time of a request, us", "as it is", "recorded", "keeping requests", "lost, %", "lost by keeping, %", "at most",
                   "met", "requests a second", "recorded", "keeping requests"], rows)}"""
@@ -641,7 +641,7 @@ A to-do list is read, with 64 connections, one request at a time each: from SQLi
 def report(results):
     return f"""# Benchmarks of libhaft-http
 
-Written by `bench/http/run.py`. {results['machine']}, {results['date']}; {results['versions']}. Medians of {results['repeats']} runs that take turns [least to most]; compare figures of one table only. The load average was {results['load_average']} when they began: the more that is, the less the figures say. The peers: {results['peers']}.
+Written by `bench/http/run.py`. {results['machine']}, {results['date']}; {results['versions']}. Medians of {results['repeats']} runs that take turns [least to most]; compare figures of one table only. The load average was {results['load_average']} when they began: the more that is, the less the figures are worth. The peers: {results['peers']}.
 
 HTTP/1.1 without TLS. Each connection is kept and has one request at a time, with three fields; the answer has 1 KiB. The server has one thread and one processor, the load the other.
 
