@@ -110,7 +110,7 @@ def place_of(memory, address):
 def entry_of(memory, task):
     """The function of a task; where that is the library's, which calls a closure, the closure."""
     name, location = function_name(memory.symbol(task.function)), memory.location(task.function)
-    if location is None:
+    if location is None or (name or "").startswith(("haft::", "<haft::")):
         entry = memory.entry(task.process, task)
         if entry is not None:
             name, location = (name if name and name.startswith("a lambda") else function_name(entry[0]) or name), entry[1]
@@ -175,8 +175,7 @@ def wait_details(session, task):
         yield f"descriptor{'s' if len(descriptors) > 1 else ''} {', '.join(map(str, descriptors[:8]))}" + (
             f" and {len(descriptors) - 8} more" if len(descriptors) > 8 else "")
     if task.closes():
-        scope = TaskScope(process, task.closes())
-        yield f"scope '{scope.name}'"
+        yield f"scope {named(TaskScope(process, task.closes()).name)}"
 
 
 def wait_text(session, tasks):
@@ -517,10 +516,10 @@ def edges(session, process, task):
         yield joined, f"waits for the end of {task_label(session, joined)}"
     closes = task.closes()
     if closes:
-        name = TaskScope(process, closes).name
+        name = named(TaskScope(process, closes).name)
         for other in process.tasks_by("home").get(closes, ()):
             if other.function != 0:
-                yield other, f"waits for {task_label(session, other)}, a task of its scope '{name}'"
+                yield other, f"waits for {task_label(session, other)}, a task of its scope {name}"
 
 
 def deadlocks(session, process):
