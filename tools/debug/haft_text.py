@@ -53,7 +53,7 @@ def duration(nanoseconds):
 def since(run, begun, latest=None):
     """Since when something lasts: the date on the wall, and how long."""
     if run.simulated != 0:
-        return f"since {begun / 1e9:.3f} s of the simulation"
+        return f"since {begun / 1e9:.3f} s of the {'simulation' if run.seed() != 0 else 'record'}"
     date = datetime.datetime.fromtimestamp((begun + run.date_offset) / 1e9)
     now = run.now()
     day = "" if date.date() == datetime.datetime.fromtimestamp((now + run.date_offset) / 1e9).date() else "%Y-%m-%d "
@@ -308,7 +308,7 @@ def tasks(session, memory):
                 by_home.setdefault(task.home, []).append(task)
                 count += 1
         threads = len(run.workers)
-        seed = f", simulated with seed {run.seed()}" if run.simulated != 0 else ""
+        seed = "" if run.simulated == 0 else f", simulated with seed {run.seed()}" if run.seed() != 0 else ", replayed"
         yield (f"run {run.number}: {count:,} task{'s' if count != 1 else ''}, {threads} "
                f"thread{'s' if threads != 1 else ''}, {run.backend}{seed}")
         yield from scope_lines(session, process, TaskScope(process, run.root), by_home, 0, set())
