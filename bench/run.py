@@ -1010,7 +1010,7 @@ def compile_table(entries):
 
 
 def later(results):
-    """What was measured again, and when."""
+    """The rows that were measured again, and when."""
     names = {}
     for name, date in results.get("dates", {}).items():
         names.setdefault(date, []).append(name)
@@ -1273,7 +1273,7 @@ def summarise(results):
 
 
 def part_of(results, name):
-    """What the promises of one benchmark are judged by."""
+    """The figures by which the promises of one benchmark are judged."""
     samples = results["series"].get(name)
     part = {"series": {name: samples} if samples else {}}
     parts = (

@@ -57,7 +57,7 @@ MOST_HTTP2 = 0.8  # of nghttpd's processor time
 ASKED = {"one entry": "/todo/7", "all 20 entries": "/todo"}
 TODO = ("create table todo (id integer primary key, what text not null); insert into todo values " +
         ", ".join(f"({number}, 'entry {number}')" for number in range(1, 21)) + ";")
-# Of which figure (1: microseconds a request; 2: of these in user mode) the better of Haft's two back ends may be how many
+# By which figure (1: microseconds a request; 2: of these in user mode) the better of Haft's two back ends may be how many
 # times a peer's, with 64 connections and with 1,000.
 LIMITS = [(LOOP, 1, 1.2, 1.1), ("may_minihttp", 1, 0.93, 0.93), ("may_minihttp", 2, 1.0, 1.0),
           ("hyper", 1, 0.83, 0.9), ("hyper", 2, 0.6, 0.6), ("nginx", 1, 0.55, 0.55), ("Go", 1, 0.45, 0.45)]
@@ -114,7 +114,7 @@ def servers(build, builds=measuring.builds):
 
 
 def versions(found):
-    """Of what the figures depend on."""
+    """The machine and the versions on which the figures depend."""
     manifest = (HERE / "rust" / "Cargo.toml").read_text(encoding="utf-8")
     crate = {name: re.search(rf'^{name} = .*?"=([^"]*)"', manifest, re.MULTILINE)[1]
              for name in ("hyper", "tokio", "may", "may_minihttp")}
@@ -141,7 +141,7 @@ def free_port():
 
 
 def loaded(build, server, mode, connections, seconds, path=""):
-    """What load prints; None if it fails."""
+    """The output of load; None if it fails."""
     command, environment = server
     port = free_port()
     text = measuring.measured([build / "http" / "load", mode, f"{port}{path}", connections, seconds, *command(port)],
@@ -162,7 +162,7 @@ def measure_load(build, found, repeats, seconds):
 
 def measure_latency(build, found, repeats, seconds, connections=64):
     """At two thirds of what the server answered before, and at a rate that is the same for all: requests a second, three
-    percentiles in microseconds, and the usual 99th, as load.c says."""
+    percentiles in microseconds, and the usual 99th (load.c)."""
     def run(server):
         most = loaded(build, server, "full", connections, seconds)
         own = None if most is None else loaded(build, server, most[0] * 2 / 3, connections, seconds)
@@ -210,7 +210,7 @@ def measure_idle(build, found, counts):
 
 
 def measure_middleware(build, repeats, requests):
-    """Ten figures each time, in pairs, as middleware.cpp says."""
+    """Ten figures each time, in pairs (middleware.cpp)."""
     path = build / "http" / "middleware"
     texts = [measuring.measured([path, requests], 1) for _ in range(repeats if path.exists() else 0)]
     return [[float(word) for word in text.split()] for text in texts if text is not None]
@@ -249,7 +249,7 @@ def wait_for_port(port):
 
 
 def loaded_by(server, load):
-    """What the command that `load` makes of a port prints, and the seconds the server has used: in all, in user mode."""
+    """The output of the command that `load` makes of a port, and the seconds the server has used: in all, in user mode."""
     command, environment = server
     port = free_port()
     words = [str(word) for word in command(port)]
@@ -462,7 +462,7 @@ def load_tables(load):
 
 
 def loop_beside_nginx(load):
-    """What can be reached at all by a server that reads once a request, and writes once."""
+    """The limit of a server that reads once a request, and writes once."""
     pairs = [(median(figures, LOOP, 1), median(figures, "nginx", 1)) for figures in load.values()]
     if any(None in pair for pair in pairs):
         return ""

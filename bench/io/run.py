@@ -82,7 +82,7 @@ def build_peers(folder):
 
 
 def versions(peers):
-    """Of what the figures depend on."""
+    """The machine and the versions on which the figures depend."""
     locked = HERE / "tokio" / "Cargo.lock"
     tokio = re.search(r'name = "tokio"\nversion = "([^"]*)"', locked.read_text(encoding="utf-8")) if locked.exists() else None
     header = pathlib.Path("/usr/include/boost/version.hpp")
@@ -96,7 +96,7 @@ def versions(peers):
 
 
 def echo_on_two(echo, kind, connections, seconds):
-    """Of a server with two threads: messages a second, and microseconds a message."""
+    """A server with two threads: messages a second, and microseconds a message."""
     words = echo_words([echo, kind, connections, 64, seconds], {"BUFFER": "1024", "THREADS": "2"})
     return None if words is None else [float(words[0]), float(words[2])]
 
@@ -143,7 +143,7 @@ def measure_echo_on_two(echo, programs, repeats, seconds):
 
 
 class Computing:
-    """As many processes that compute as there are processors, if there are to be any."""
+    """Starts processes that compute, as many as there are processors, if there are to be any."""
 
     def __init__(self, wanted):
         self.wanted = os.cpu_count() if wanted else 0
@@ -182,7 +182,7 @@ def measure_neighbours(neighbours, programs, repeats, seconds):
 
 
 def measure_recorded(program, repeats):
-    """What recorded.c prints, by back ends."""
+    """Returns by back ends what recorded.c prints."""
     file = pathlib.Path("/dev/shm") / f"haft-recorded.{os.getpid()}"
 
     def run(backend):
@@ -235,7 +235,7 @@ def measure_idle(echo, programs, connections):
 
 
 def ratio(figures):
-    """Of Haft's median to the best peer's."""
+    """The ratio of Haft's median to the best peer's."""
     others = [statistics.median(values) for name, values in figures.items() if name != "Haft" and values]
     return statistics.median(figures["Haft"]) / min(others) if others and figures.get("Haft") else None
 
@@ -254,7 +254,7 @@ def work_table(results):
     return table(["an operation, ns", *names, "Haft / better peer", "at most", "met"], rows)
 
 
-# What is judged of an echo: of which figure (messages a second, time a message, of that in user mode) the least of
+# The limits of an echo: of which figure (messages a second, time a message, of that in user mode) the least of
 # these may be how many times the least of those.
 ECHO_LIMITS = [("loops by hand", 1, "by hand", 1.03), ("Tokio", 1, "Tokio", 1), ("Go", 1, "Go", 0.8),
                ("Tokio, user mode", 2, "Tokio", 0.6)]
@@ -378,7 +378,7 @@ def trips_table(results):
 
 
 def used_table(used, what, judged, judge):
-    """A row for so many threads; `judge` tells of its figures what is said in the last columns."""
+    """A row for so many threads; `judge` makes the last columns of its figures."""
     names = list(used["1"])
     return table([what, *names, *judged],
                  [[words, *(figure(used[str(threads)].get(name)) for name in names), *judge(used[str(threads)])]

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests that are kept (haft_http_run_options_t.keep_requests): while the handler of one runs,
- * libhaft-io has what the handler asks for, and this file what it reads and what it answers. If it
- * fails, all of that becomes a file, from which replaying.c has the handler answer again.
+ * libhaft-io keeps the answers that the handler gets, and this file keeps the request and the
+ * handler's answer. If it fails, all of that becomes a file, from which replaying.c has the handler
+ * answer again.
  *
  *   the file's REQUEST | its version and peer, in a line; then the request as of HTTP/1.1, with as
  *                      |   much of its body as the handler has read
@@ -31,7 +32,7 @@ static void add_text(hafti_http_bytes_t *bytes, const char *text) {
     hafti_http_bytes_add(bytes, text, strlen(text));
 }
 
-/* Fields of the connection, and of how the body came. */
+/* Whether the field belongs to the connection, or to the framing of the body. */
 static bool is_of_way(const char *name) {
     static const char *const names[] = {
         "Content-Length", "Transfer-Encoding", "Connection", "Expect",
@@ -124,8 +125,8 @@ static size_t most_of_answer(void) {
     return line != NULL && line + 2 <= end ? (size_t)(end - line - 2) : 0;
 }
 
-/* Whether the answer is as HAFT_IO_REPLAY_EXPECTS says: a status; "success", which is any below
-   500; or, without it, what it was, after all that the record has. */
+/* Whether the answer is as HAFT_IO_REPLAY_EXPECTS demands: a status; "success", which is any below
+   500; or, without it, the recorded answer, after all entries of the record. */
 static bool is_expected(const struct iovec *is, bool is_same) {
     const char *expected = getenv("HAFT_IO_REPLAY_EXPECTS");
     if (expected == NULL || *expected == '\0' || strcmp(expected, "same") == 0)
@@ -135,7 +136,7 @@ static bool is_expected(const struct iovec *is, bool is_same) {
     return status_of(is) == (int)strtol(expected, NULL, 10);
 }
 
-/* The process ends before the run finds that nothing else goes on. */
+/* Ends the process before the run finds that nothing else goes on. */
 __attribute__((noreturn)) static void end_replay(const haft_http_request_t *request,
                                                  const struct iovec *is) {
     struct iovec asked, was;
@@ -162,7 +163,7 @@ __attribute__((noreturn)) static void end_replay(const haft_http_request_t *requ
 
 void hafti_http_kept_begin(haft_http_request_t *request) {
     bool replays = request->server->keeping == HAFTI_HTTP_REPLAYS;
-    size_t most = 0; /* of a replay's body, which is in memory */
+    size_t most = 0; /* bytes of a body; in a replay it is in memory */
     haft_io_kept_t *tape = replays ? NULL : haft_io_kept_begin(&most);
     if (tape == NULL && !replays)
         return;

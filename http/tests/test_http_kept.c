@@ -56,7 +56,7 @@ void __wrap_freeaddrinfo(struct addrinfo *list) {
         __real_freeaddrinfo(list);
 }
 
-/* Another service, as it were: what it says changes. */
+/* Another service, as it were: its answers change. */
 static int tell_data(haft_http_request_t *request, void *unused) {
     (void)unused;
     uint32_t drawn;

@@ -18,7 +18,8 @@ static bool is_in_turn(hafti_io_worker_t *worker, size_t sent) {
     return hafti_io_is_in_turn(worker,
                                HAFTI_IO_OF_SYSTEM + (unsigned)(halves < MOST ? halves : MOST));
 }
-/* Meanwhile another task may close the descriptor, and its number become another file's. */
+/* Lets others go first, of which one may close the descriptor, so that its number becomes another
+   file's. */
 static HAFTI_IO_COLD int let_others_go_first(const hafti_io_worker_t *worker, int descriptor) {
     const hafti_io_descriptor_t *entry =
         hafti_io_descriptor(worker->crew->descriptors, descriptor, true);
@@ -27,7 +28,7 @@ static HAFTI_IO_COLD int let_others_go_first(const hafti_io_worker_t *worker, in
         return -ECANCELED;
     return entry != NULL && __atomic_load_n(&entry->life, __ATOMIC_RELAXED) != life ? -EBADF : 0;
 }
-/* 0, or why the operation is not to be made. */
+/* Returns 0, or the error because of which the operation is not made. */
 static inline int begin(hafti_io_worker_t *worker, int descriptor, size_t sent) {
     return is_in_turn(worker, sent) ? 0 : let_others_go_first(worker, descriptor);
 }
@@ -36,7 +37,7 @@ static size_t size_sent(const hafti_io_operation_t *operation) {
                                                                                  : 0;
 }
 
-/* Without its traces. */
+/* Makes the operation, without its events in a trace. */
 static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     return hafti_io_uses_uncounted(runner->worker)
                ? runner->worker->backend->operate(runner, operation)
@@ -227,7 +228,7 @@ static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
 }
 static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
     hafti_io_runner_t *runner = state;
-    if (p->entries == NULL && p->count != 0) /* the system says why it cannot be */
+    if (p->entries == NULL && p->count != 0) /* the system returns the error */
         return hafti_io_poll_blocking(NULL, p->count, 0);
     /* A change after the caller's try finds it waiting: no other task runs before that. */
     int code = p->turn != 0 || is_in_turn(runner->worker, 0)
@@ -328,7 +329,7 @@ static void *default_block_thread(void *unused, HAFT_PAYLOAD(haft_io_block_threa
     return payload->function(payload->argument);
 }
 /* The operations are out of reach, as in every clause, so that their defaults answer. The scheduler
-   answers a yield, and whatever else waits asks which task it is: none, meanwhile. */
+   answers a yield, and everything else that waits looks up its task, which is none meanwhile. */
 HAFT_HANDLER(goes_on_alone, NULL, HAFT_TAIL(haft_io_yield, default_yield));
 static void run_again(hafti_io_runner_t **runner) {
     __atomic_store_n(&(*runner)->worker->running, *runner, __ATOMIC_RELAXED);
@@ -339,7 +340,7 @@ static void *clause_block_thread(void *state, HAFT_PAYLOAD(haft_io_block_thread)
     return haft_handle(&goes_on_alone, NULL, payload->function, payload->argument);
 }
 
-/* Where the run is recorded or replayed. */
+/* The clock of a run that is recorded or replayed. */
 static int64_t taped_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
     hafti_io_runner_t *runner = state;
     hafti_io_tape_t *tape = runner->worker->tape;

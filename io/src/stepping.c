@@ -2,7 +2,7 @@
 /*
  * A run in steps, for threads whose loop is another library's. The run is on a fiber of its own,
  * which is suspended where its worker would sleep (pause_in_poll, scheduler.c): the worker counts
- * as asleep, so what comes from other threads makes the descriptor readable.
+ * as asleep, so wake-ups by other threads make the descriptor readable.
  */
 #include "runs.h"
 
@@ -96,7 +96,7 @@ static int64_t time_after(int64_t timeout) {
     return timeout < HAFT_IO_FOREVER - now ? now + timeout : HAFT_IO_FOREVER;
 }
 
-/* Until the run has something to do, or this time. */
+/* Waits until the run has something to do, or until this time. */
 static void wait_for_work(const haft_io_stepper_t *stepper, int64_t until) {
     struct pollfd entry = {stepper->pauses.descriptor, POLLIN, 0};
     while (is_to_wait(stepper, until)) {

@@ -4,7 +4,7 @@
    once. */
 #include "objects.h"
 
-/* A wait that was cancelled unwinds here, when nothing is held any more. */
+/* Returns from a wait: one that was cancelled unwinds here, when no lock is held any more. */
 static int finish(int code) {
     return HAFTI_IO_LIKELY(code != -ECANCELED) ? code : haft_io_unwind_cancelled();
 }
@@ -87,7 +87,7 @@ static HAFTI_IO_COLD int lock_after_others(haft_io_mutex_t *mutex, int64_t deadl
                : haft_io_unwind_cancelled();
 }
 
-/* Looks for the worker once: it may be another one only after others have gone first. */
+/* Looks the worker up once: it may be another one only after others have gone first. */
 int haft_io_mutex_lock_until(haft_io_mutex_t *mutex, int64_t deadline) {
     hafti_io_worker_t *worker = hafti_io_worker();
     haft_io_task_t *task = NULL;

@@ -2,7 +2,7 @@
 /*
  * The trace: a file that is mapped into memory, so that nothing is lost when the process is killed.
  *
- *   header_t          what the other parts are, and two pairs of ticks and nanoseconds, which say
+ *   header_t          what the other parts are, and two pairs of ticks and nanoseconds, which show
  *                     how long a tick takes
  *   texts             each ends with '\0'; an event has the offset of its own, 0: none
  *   ring_t × RINGS    of one thread each: its number, how many events it has had, the events
@@ -104,7 +104,7 @@ static void unlock_trace(void) {
     own.locked = false;
 }
 
-/* Holds of fewer ticks, some 0.1 ms, are not looked at. */
+/* Shorter holds, below some 0.1 ms, are not looked at. */
 #if defined(__aarch64__)
 enum { SHORT = 1 << 12 };
 #else
@@ -183,8 +183,8 @@ static uint32_t offset_of(const char *text, bool is_new) {
 
 /* ---- Rings ---- */
 
-/* Has the memory's pages, so that the file system's fault is an error here. (Kernels before 5.14
-   have them later.) */
+/* Makes the memory's pages present, so that the file system's fault is an error here. (Kernels
+   before 5.14 have them later.) */
 static int populate(void *from, size_t size) {
     enum { POPULATE_WRITE = 23 };
     long code = hafti_io_system_call(SYS_madvise, (long)from, (long)size, POPULATE_WRITE, 0, 0, 0);
@@ -232,7 +232,7 @@ static inline bool has_time_of_last(enum hafti_io_event event) {
            (event == HAFTI_IO_EVENT_WAKE && own.state == HAS_WOKEN);
 }
 
-/* In the thread's ring. */
+/* Puts the event into the thread's ring. */
 static inline void put(enum hafti_io_event event, const void *task, uint32_t text, uint64_t other,
                        unsigned code) {
     ring_t *ring = own.ring;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call that is a mistake of the program returns an error number, and says on the error handler
+/* A call that is a mistake of the program returns an error number, and reports on the error handler
    what is wrong, with which value, and what to write instead. */
 #include "../../core/tests/teaching.h"
 #include "check_io.h"
@@ -228,7 +228,7 @@ static void a_second_reader_of_a_stream_is_refused(void) {
     haft_io_close(88);
 }
 
-/* ---- Who gets the words ---- */
+/* ---- Where the words go ---- */
 
 static void err_twice(void) {
     haft_set_error_handler(NULL);

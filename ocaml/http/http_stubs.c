@@ -72,7 +72,7 @@ static int route_all(server_t *server) {
         code = haft_http_server_route(server->http, methods[i], "/{path...}", answer, server);
         if (code == 0)
             code = haft_http_server_route(server->http, methods[i], "/", answer, server);
-        if (code == -EEXIST) /* which the program has for something else */
+        if (code == -EEXIST) /* the program has its own handler there */
             code = 0;
     }
     return code;
@@ -215,7 +215,7 @@ value haft_ocaml_http_serve(value pointer, value listener, value slot) {
     return Val_long(haft_ocaml_io_begin(&serving->work, Long_val(slot)));
 }
 
-/* ---- What a request says ---- */
+/* ---- The request ---- */
 
 #define TEXT_OF_REQUEST(name, function)                                                            \
     value haft_ocaml_http_##name(value request);                                                   \

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the commands print, for either debugger. Each function yields lines."""
+"""The text that the commands print, for either debugger. Each function yields lines."""
 import datetime
 import re
 
@@ -141,7 +141,7 @@ def object_label(process, kind, address):
 
 
 def holder_of(session, process, kind, address):
-    """Who holds a lock, in words; the task, or None."""
+    """The holder of a lock, in words; the task, or None."""
     if kind not in ("mutex", "rwlock"):
         return None, None
     writes = kind == "mutex" or process.byte(address, "rwlock.writer") != 0
@@ -162,7 +162,7 @@ def holder_of(session, process, kind, address):
 
 
 def wait_details(session, task):
-    """What exactly a task waits for."""
+    """The object for which a task waits, exactly."""
     process = task.process
     for kind, address in task.objects():
         holder, _ = holder_of(session, process, kind, address)
@@ -215,7 +215,7 @@ def waiters_text(session, process, waiting):
 
 
 def object_text(session, process, kind, address):
-    """What is to be known of an object of the library's, in a line."""
+    """An object of the library's, in a line."""
     def waiters(field):
         return waiters_text(session, process, address + process[field])
 
@@ -319,7 +319,7 @@ def tasks(session, memory):
 
 
 def ocaml_name(symbol):
-    """Of code of OCaml: camlStuck__transfer_123 is Stuck.transfer."""
+    """The name of a function of OCaml: camlStuck__transfer_123 is Stuck.transfer."""
     found = re.match(r"caml([A-Z]\w*?)__(\w+?)(?:_\d+)?(?:_\d+_code)?$", symbol or "")
     if not found:
         return symbol
@@ -424,7 +424,7 @@ def fiber_at(session, memory, word):
 
 
 def handlers(session, memory, innermost, frame_of, whole=False):
-    """`frame_of(address)` says in which frame of the selected thread an address of its stacks lies: where the
+    """`frame_of(address)` is the frame of the selected thread in which an address of its stacks lies: where the
     handler was installed; or None."""
     process = session.at(memory)
     found = False

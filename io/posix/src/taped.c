@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs that are recorded or replayed (libhaft-io, tape/): what the system answers to this library,
- * and so to code that knows nothing of it. When the first tape of the process begins, functions of
- * the table (system.c) are replaced by those here: each makes the call and keeps what it answers,
- * or answers from the tape. Before that nothing of this is on any way.
+ * Runs that are recorded or replayed (libhaft-io, tape/): the answers of the system to this
+ * library, and so to code that was written without tapes in mind. When the first tape of the
+ * process begins, functions of the table (system.c) are replaced by those here: each makes the call
+ * and keeps what it answers, or answers from the tape. Before that no call passes through this
+ * file.
  *
  * An answer has the result, or the negative error number; and what the function has written, each
  * part after its size (4 bytes).
@@ -25,10 +26,10 @@ static hafti_posix_system_t real;
 
 enum how {
     NOTHING,
-    AS_MANY, /* bytes, as many as the result says, at most `size` */
+    AS_MANY, /* as many bytes as the result, at most `size` */
     WHOLE,   /* `size` bytes, if the call has succeeded */
-    SIZED,   /* `*of`, and as many bytes as that says, if there is room */
-    PARTS,   /* an array of `size` parts, as many bytes as the result says */
+    SIZED,   /* `*of`, and so many bytes, if there is room */
+    PARTS,   /* as many bytes as the result, in an array of `size` parts */
     MESSAGE  /* of recvmsg */
 };
 typedef struct out {
@@ -114,7 +115,7 @@ static size_t list_out(const out_t *out, int64_t result, struct iovec *list, uin
     return used;
 }
 
-/* Keeps the result; `error`: where it is below 0, it is errno that is kept. */
+/* Keeps the result; `error`: if that is below 0, errno is kept in its place. */
 static int64_t keep(const char *name, int descriptor, int64_t result, bool error, const out_t *outs,
                     size_t count) {
     int64_t kept = error && result < 0 ? -hafti_posix_error() : result;
@@ -473,7 +474,7 @@ TAPED(readlinkat, ssize_t, (int d, const char *restrict path, char *restrict b, 
 TAPED(chdir, int, (const char *path), (path), -1, NO_OUTS)
 TAPED(fchdir, int, (int d), (d), d, NO_OUTS)
 
-/* Texts that a function returns, in memory of its own if it was given none. */
+/* Returns a text of the tape, in memory of malloc if the caller gave none. */
 static char *give_text(const char *name, char *room, size_t size) {
     const unsigned char *bytes;
     size_t length;
@@ -537,7 +538,7 @@ static FILE *taped_fdopen(int descriptor, const char *mode) {
 
 /* ---- Streams of directories: each name is an answer ---- */
 
-/* In a replay, in place of the C library's, whose first field is a descriptor. */
+/* The DIR of a replay. Like the C library's, it begins with a descriptor. */
 typedef struct directory {
     int magic, descriptor;
     struct dirent entry;
@@ -616,7 +617,7 @@ static int taped_dirfd(DIR *stream) {
     const directory_t *directory = replayed(stream);
     return directory != NULL ? directory->descriptor : real.dirfd(stream);
 }
-/* The names that are read then are on the tape. */
+/* Does nothing in a replay: the names that are read afterwards are on the tape. */
 static void taped_rewinddir(DIR *stream) {
     if (replayed(stream) == NULL)
         real.rewinddir(stream);
@@ -636,8 +637,8 @@ static long taped_telldir(DIR *stream) {
 /* ---- Time and chance ---- */
 
 /*
- * The allocator of the address sanitizer asks for the time, whenever it likes and with its lock
- * held: that is none of the program's questions. The program's come by the sanitizer's own
+ * The allocator of the address sanitizer reads the time at any moment, with its lock held: such a
+ * call is not the program's, and is not kept. The program's calls come by the sanitizer's own
  * clock_gettime, which stands before that of this library.
  */
 static struct {

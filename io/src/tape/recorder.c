@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The back end of a run that is recorded: the real one, whose answers are kept. An operation of the
- * real one may be made of others, which come here, too: the runner's `taped` says so, and they are
- * not kept.
+ * real one may be made of others, which come here, too: the runner's `taped` marks them, and they
+ * are not kept.
  *
  *   answer            | its bytes
  *   read, receive     | those that came
@@ -24,7 +24,7 @@ static void keep_parts(tape_t *tape, const struct iovec *parts, size_t count, si
     }
 }
 
-/* Bytes that there are for the address from which something comes; its size may be larger. */
+/* Bytes of room for the sender's address; the address may be larger. */
 static size_t room_for_address(const hafti_io_operation_t *o) {
     const struct msghdr *message = o->kind == HAFTI_IO_RECEIVE_MESSAGE ? o->buffer : NULL;
     return message != NULL ? message->msg_namelen : o->address_size != NULL ? *o->address_size : 0;
@@ -124,7 +124,7 @@ static ssize_t transfer(hafti_io_runner_t *runner, enum hafti_io_kind kind, int 
     return done;
 }
 
-/* When the task has returned, so that its answer comes after all others of its turn. */
+/* Called when the task has returned, so that its answer comes after all others of its turn. */
 static bool watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
     bool waits = worker->tape->real->watch(worker, entry, descriptor);
     hafti_io_keep(worker->tape, HAFTI_IO_TAPED_WATCH, descriptor, waits, NULL, 0);

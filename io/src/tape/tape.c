@@ -15,12 +15,12 @@
  *   the end   a byte 0, or the end of the file, also within an entry
  *
  * Answers follow the RUN of the task that got them. Tasks are numbered as they are spawned, from 0,
- * which is the first task of the run. recorder.c and taped_system.c say what the bytes of an answer
- * are.
+ * which is the first task of the run. recorder.c and taped_system.c describe the bytes of an
+ * answer.
  *
  * The file is mapped, a part at a time, so that nothing is lost when the process is killed. Each
  * part has its blocks from the beginning: where the file system is full the recording ends with a
- * word, and the run goes on. The calls are the system's own, because libhaft-posix has others.
+ * message, and the run goes on. The calls are the system's own, because libhaft-posix has others.
  */
 #include "tape.h"
 #include "../system_call.h"
@@ -180,7 +180,7 @@ static void unmap(hafti_io_tape_t *tape) {
     tape->part = NULL;
 }
 
-/* A part of memory only, written again and again, once nothing more is kept. */
+/* Maps memory that is written again and again, once nothing more is kept. */
 static void map_nothing(hafti_io_tape_t *tape) {
     static unsigned char nowhere[PAGE]; /* of all tapes, since nobody reads it */
     tape->at = nowhere;
@@ -212,7 +212,7 @@ static size_t place_of(const hafti_io_tape_t *tape) {
     return tape->part_at + (size_t)(tape->at - tape->part);
 }
 
-/* Memory for as much again; for a request as long as it may take more. */
+/* Doubles the memory; for a request only up to its limit. */
 static bool grow(hafti_io_tape_t *tape) {
     size_t used = tape->part != NULL ? (size_t)(tape->at - tape->part) : 0,
            size = 2 * tape->part_size + PAGE;
@@ -237,7 +237,7 @@ void hafti_io_tape_turn(hafti_io_tape_t *tape) {
     }
     if (tape->grows && tape->run == NULL)
         hafti_io_misuse("There is no memory for what blocking work has asked the system for.");
-    if (tape->grows) { /* what it has is for nothing, and the request may go on for long */
+    if (tape->grows) { /* the record is of no use, and the request may go on for long */
         free(tape->part);
         tape->part = NULL;
         tape->part_size = 0;

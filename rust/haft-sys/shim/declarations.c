@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * src/lib.rs in C, after the headers and the shim: a function that is declared otherwise, or a
- * record that is laid out otherwise, does not compile.
+ * The declarations of src/lib.rs in C, after the headers and the shim: a function that is declared
+ * differently there, or a record of another layout, does not compile.
  */
 #include "shim.c"
 

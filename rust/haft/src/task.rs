@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tasks: how one starts, what it takes along, and the handle of its end.
+//! Tasks: how one starts, the state that it takes along, and the handle of its end.
 
 use crate::blocking::this_task;
 use crate::kept;
@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::task::{Context, Poll};
 use std::{fmt, io, ptr, thread};
 
-/// A packet, and what the task takes when it begins: all that a spawn allocates.
+/// A packet, and the state that the task takes when it begins: all that a spawn allocates.
 #[repr(C)]
 struct Job<F, T> {
     packet: Packet<T>,
@@ -35,7 +35,7 @@ struct Begin<F> {
 }
 
 unsafe fn free<F, T>(packet: NonNull<Packet<T>>) {
-    /// Also if what the task has returned panics when it is dropped.
+    /// Gives the memory back, also if the task's result panics when it is dropped.
     struct Memory<J>(NonNull<J>);
     impl<J> Drop for Memory<J> {
         fn drop(&mut self) {
@@ -55,7 +55,7 @@ unsafe impl<F: Send, T: Send> Send for Unstarted<F, T> {}
 
 impl<F, T> Drop for Unstarted<F, T> {
     fn drop(&mut self) {
-        /// Also if the function panics when it is dropped.
+        /// Leaves the packet, also if the function panics when it is dropped.
         struct Leaves<T>(NonNull<Packet<T>>);
         impl<T> Drop for Leaves<T> {
             fn drop(&mut self) {
@@ -73,7 +73,7 @@ impl<F, T> Drop for Unstarted<F, T> {
 }
 
 impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
-    /// For a function that tells the end of the task.
+    /// Makes a job of a function that reports the end of the task.
     pub(crate) fn new(function: F) -> (Self, Owner<T>) {
         let job = kept::place(Job {
             packet: Packet {
@@ -126,7 +126,7 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
     #[cold]
     fn refuse(self) {
         let payload = Box::new("no memory for the stack of a task");
-        // SAFETY: no task has taken it, and what it does further is to tell its end again.
+        // SAFETY: no task has taken it, and it only reports its end again.
         unsafe { self.0.cast::<Packet<T>>().as_ref().finish(Err(payload)) };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(self))) {
             drop_quietly(payload);
@@ -155,7 +155,7 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
             unsafe { Packet::leave(packet) };
         };
         if catch_unwind(AssertUnwindSafe(body)).is_err() {
-            // The drop of the task's result has panicked, and nobody can get that panic.
+            // The drop of the task's result has panicked, and no joiner can get that panic.
             std::process::abort();
         }
         #[cfg(feature = "tracing")]
@@ -164,7 +164,7 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
     }
 }
 
-/// Starts a task of the scope, null: the current one, by a function that tells its end.
+/// Starts a task of the scope, null: the current one, by a function that reports its end.
 ///
 /// # Safety
 /// The same as for `Unstarted::start`.
@@ -173,11 +173,11 @@ pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
     name: Option<&'static CStr>,
     function: F,
 ) -> Owner<T> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     unsafe { start_with(scope, name, false, function) }
 }
 
-/// The same, with a word on thread-local variables of the task's own.
+/// The same, with the choice of thread-local variables of the task's own.
 ///
 /// # Safety
 /// The same as for `Unstarted::start`.
@@ -188,7 +188,7 @@ unsafe fn start_with<F: FnOnce(&Packet<T>), T>(
     function: F,
 ) -> Owner<T> {
     let (unstarted, owner) = Unstarted::new(function);
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     let task = unsafe { unstarted.start(scope, name, own_thread_locals) };
     owner.packet().task.store(task, Ordering::Release);
     owner
@@ -356,9 +356,9 @@ where
 }
 
 /// Like [`spawn`], for a task with thread-local variables of its own, in a run whose other tasks
-/// share those of their thread: [`Options::own_thread_locals`](crate::Options::own_thread_locals)
-/// says what that means. A join may return before the destructors of the variables have run; the
-/// scope does not end before.
+/// share those of their thread: see
+/// [`Options::own_thread_locals`](crate::Options::own_thread_locals). A join may return before the
+/// destructors of the variables have run; the scope does not end before.
 ///
 /// # Errors
 /// `Unsupported`, where they cannot be had: see

@@ -22,7 +22,7 @@ static int orders = 0, signed_orders = 0;
 
 static void transfer(account &from, account &to, long cents) {
     std::lock_guard out(from.mutex);
-    io::sleep_for(1ms); /* asks the manager, who signs two orders at a time */
+    io::sleep_for(1ms); /* asks the manager, which signs two orders at a time */
     for (orders++; orders < 2;)
         io::yield();
     signed_orders++;
