@@ -523,7 +523,7 @@ exception Gone
 (* Checks a write of the answer: a client that has gone is no failure of the handler. *)
 let check_sent code = if code < 0 then raise Gone
 
-(* The words of the library say more, where it has some. *)
+(* The library's own words tell more, where it has some. *)
 let check_field code thing name value =
   if code < 0 then
     match Haft_io__calls.refusal code with

@@ -174,8 +174,8 @@ module Promise = struct
 
   let await_exn promise = match await promise with Ok value -> value | Error exn -> raise exn
 
-  (* Another thread changes no lists: it says at once whether it was first, and the loop does the rest. (All that is
-     allocated is there before anything changes.) *)
+  (* Another thread changes no lists: it finds out at once whether it was first, and the loop does the rest. (All
+      that is allocated is there before anything changes.) *)
   let try_resolve promise value =
     let resolved = Resolved value in
     match promise.state with

@@ -20,7 +20,8 @@ let check code what path =
 
 (* ---- Directories ---- *)
 
-(* Paths below are those of the directory; [confined]: none leads out of it, as far as the text says. *)
+(* Paths are relative to [root]. [confined]: those with [..] that lead out of it, and absolute ones, are refused;
+   symbolic links are followed. *)
 type directory = { root : string; confined : bool }
 type kind += Directory of directory
 

@@ -45,7 +45,7 @@ include Haft_io__tasks
 (* ---- Effects ---- *)
 
 type _ Effect.t +=
-  | Wait : 'a waiters * string -> 'a Effect.t  (* in this list, for what the text says *)
+  | Wait : 'a waiters * string -> 'a Effect.t  (* in this list; the text is for debuggers *)
   | Wait_to_the_end : 'a waiters * string -> 'a Effect.t  (* the same, whatever cancels come *)
   | Suspend : (fiber -> (('a, exn) result -> unit) -> unit) -> 'a Effect.t
         (* calls the function, which keeps what ends the wait *)

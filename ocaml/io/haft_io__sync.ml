@@ -89,7 +89,7 @@ module Condition = struct
   (* Whatever cancels come. *)
   let lock_again mutex = if not (Mutex.try_lock mutex) then Cancel.protect (fun () -> Mutex.lock mutex)
 
-  (* No other task runs between the two, and who broadcasts elsewhere lets the loop do it. *)
+  (* No other task runs between the two, and a broadcast of another thread is done by the loop. *)
   let await condition mutex =
     Mutex.unlock mutex;
     match await_no_mutex condition with

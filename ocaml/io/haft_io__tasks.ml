@@ -64,7 +64,7 @@ and context = {
   mutable previous_child : context;
   mutable live : int;  (* how many tasks have begun in it and have not ended *)
   mutable daemons : int;  (* of them *)
-  mutable idle : unit waiters;  (* the one who waits until all others have ended *)
+  mutable idle : unit waiters;  (* the task that waits until all others have ended *)
 }
 
 (* The tasks that wait for one thing, first come first; each goes on with a value of this type. *)
@@ -206,7 +206,7 @@ let end_fiber fiber =
   leave fiber;
   forget_number fiber
 
-(* It is in no list before it is linked, so that whoever makes it may still allocate. *)
+(* It is in no list before it is linked, so that its maker may still allocate. *)
 let make_context ~protected name parent =
   {
     state = On;
@@ -401,7 +401,7 @@ let wake_one (waiters : 'a waiters) (value : 'a) =
 let rec wake_each waiters value = if wake_one waiters value then wake_each waiters value
 let wake_all waiters value = in_any_case wake_each waiters value
 
-(* The task has ended. Nothing is allocated here, so whatever has ended it, the one who waits learns of it. *)
+(* The task has ended. This allocates nothing, so that the task that waits for it goes on in any case. *)
 let end_task fiber =
   let context = fiber.context in
   end_fiber fiber;

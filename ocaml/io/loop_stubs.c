@@ -162,9 +162,9 @@ static void hand_over(loop_t *loop) {
     haft_io_event_set(&next->turn);
 }
 
-/* The number of the task that runs on a carrier, as it is while that is away, or from that: code in
-   a task of C, which has none, finds none of the loop's. (-1, of a signal handler that runs in the
-   loop, is the same both ways.) */
+/* Turns the number of the task that runs on a carrier into the one that is stored while the carrier
+   is away, and back: code in a task of C, which has no number, finds none of the loop's. (-1, of a
+   signal handler that runs in the loop, stays -1.) */
 static intnat hidden(intnat number) {
     return -2 - number;
 }
@@ -199,7 +199,7 @@ static void go_away(haft_io_gate_t *gate) {
         hand_over(loop);
     else /* The task may have made others ready. */
         haft_io_event_set(&loop->woken);
-    if (is_cancelled(carrier)) /* by now, as it is for waits of OCaml */
+    if (is_cancelled(carrier)) /* a cancel that came first ends this wait, like OCaml's */
         interrupt(carrier);
 }
 
@@ -229,7 +229,7 @@ static void *carry(void *argument) {
     carrier->task = haft_io_self();
     haft_io_return_cancels(true);
     haft_io_gate_set(&carrier->gate);
-    /* A signal handler may raise until the loop has begun, which catches all. */
+    /* A signal handler may raise here until the loop has begun; the loop catches all. */
     value raised = Val_unit;
     do {
         value result = caml_callback2_exn(*loop->carry, (value)carrier | 1, raised);
@@ -253,7 +253,8 @@ static void end_carrier(carrier_t *carrier) {
     free(carrier);
 }
 
-/* Without memory there is none: then one that is away goes on with the loop when it comes back. */
+/* Begins another carrier. Without memory there is none: then a carrier that is away goes on with
+   the loop when it comes back. */
 static bool begin_carrier(loop_t *loop) {
     carrier_t *carrier = calloc(1, sizeof *carrier);
     if (carrier == NULL)
@@ -280,7 +281,7 @@ static void end_carriers(loop_t *loop) {
 }
 
 value haft_ocaml_io_enter_lane(value carrier, value lane);
-/* The lane is the carrier's from now on. */
+/* Gives the lane to the carrier. */
 value haft_ocaml_io_enter_lane(value carrier, value lane) {
     carrier_t *it = carrier_of(carrier);
     caml_modify_generational_global_root(&it->lane, lane);
@@ -438,7 +439,7 @@ static void *wait_once_more(void *deadline) {
 }
 
 value haft_ocaml_io_wait(value deadline);
-/* Until the loop is woken, or the time has come (max_int: there is none). Returns 0, or once
+/* Waits until the loop is woken, or the time has come (max_int: there is none). Returns 0, or once
    -ECANCELED, after which the tasks clean up: no cancel ends the waits for that. Raises what a
    signal handler raises. */
 value haft_ocaml_io_wait(value deadline) {
@@ -475,7 +476,7 @@ value haft_ocaml_io_yield(value unit) {
 }
 
 value haft_ocaml_io_wake(value unit);
-/* Any thread that has OCaml's lock. */
+/* Wakes the loop; for any thread that has OCaml's lock. */
 value haft_ocaml_io_wake(value unit) {
     if (the_loop != NULL)
         haft_io_event_set(&the_loop->woken);
@@ -730,9 +731,10 @@ value haft_ocaml_io_watch(value descriptor, value kind, value slot) {
 }
 
 /*
- * The same for descriptors of others, who read and close them by the system's calls. libhaft-io
- * must not know of these, because it is not told when their numbers become those of other files: it
- * waits for an epoll set that has them, in a task of C that is there from the first of them on.
+ * The same for descriptors of other libraries, which read and close them by the system's calls.
+ * libhaft-io must not know of these, because it is not told when their numbers become those of
+ * other files: it waits for an epoll set that has them, in a task of C that is there from the first
+ * of them on.
  */
 typedef struct {
     haft_ocaml_work_t work;
