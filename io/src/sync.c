@@ -229,15 +229,19 @@ void haft_io_event_clear(haft_io_event_t *event) {
     hafti_io_unguard(&event->lock);
 }
 
-int haft_io_event_wait_until(haft_io_event_t *event, int64_t deadline) {
+int haft_io_event_wait_as(haft_io_event_t *event, int64_t deadline, const char *waits_for) {
     if (HAFTI_IO_UNLIKELY(!has_its_turn()))
         return haft_io_unwind_cancelled();
     hafti_io_guard(&event->lock);
     if (!event->set)
         return finish(hafti_io_wait_in(&event->lock, &event->waiting, deadline,
-                                       HAFTI_IO_CANCELLABLE, "an event", NULL));
+                                       HAFTI_IO_CANCELLABLE, waits_for, NULL));
     hafti_io_unguard(&event->lock);
     return 0;
+}
+
+int haft_io_event_wait_until(haft_io_event_t *event, int64_t deadline) {
+    return haft_io_event_wait_as(event, deadline, "an event");
 }
 
 int haft_io_event_wait(haft_io_event_t *event) {
@@ -272,14 +276,18 @@ int haft_io_event_wait_for(haft_io_event_t *event, haft_io_task_t *task) {
     return 0;
 }
 
-void haft_io_event_wait_to_the_end(haft_io_event_t *event) {
+void haft_io_event_wait_to_the_end_as(haft_io_event_t *event, const char *waits_for) {
     hafti_io_has_its_turn(HAFTI_IO_TO_THE_END);
     hafti_io_guard(&event->lock);
     if (!event->set)
         hafti_io_wait_in(&event->lock, &event->waiting, HAFT_IO_FOREVER, HAFTI_IO_TO_THE_END,
-                         "an event", NULL);
+                         waits_for, NULL);
     else
         hafti_io_unguard(&event->lock);
+}
+
+void haft_io_event_wait_to_the_end(haft_io_event_t *event) {
+    haft_io_event_wait_to_the_end_as(event, "an event");
 }
 
 void haft_io_promise_set(haft_io_promise_t *promise, void *value) {

@@ -405,6 +405,11 @@ int haft_io_join(haft_io_task_t *task, void **result) {
 
 /* ---- Names and values ---- */
 
+const char *haft_io_inherited_name(void) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    return task != NULL ? task->name : NULL;
+}
+
 void haft_io_task_set_name(const char *name) {
     haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)

@@ -22,7 +22,7 @@ STACK_POINTERS = {"i386:x86-64": ("rip", "rsp", "rbp", "rbx"), "aarch64": ("pc",
 
 
 # Where a function of the program is called or inlined by way of a library, its line there is of no use.
-OF_HAFT = re.compile(r"/haft[-\w.]*/src/[\w/]+\.rs$|/include/haft/[\w./]+$|/haft\.hpp$|_stubs\.c$")
+OF_HAFT = re.compile(r"(?:^|/)haft[-\w.]*/src/[\w/]+\.rs$|/haft-sys/c/|/include/haft/[\w./]+$|/haft\.hpp$|_stubs\.c$")
 OF_LIBRARIES = re.compile(OF_HAFT.pattern + r"|/include/c\+\+/|/rustc/|/library/(std|core|alloc)/")
 
 

@@ -638,7 +638,10 @@ class Task:
 
     def closes(self):
         """The scope for whose tasks it waits, or None."""
-        return self.scope if self.waits_for == "the tasks of its scope" else None
+        if self.waits_for != "the tasks of its scope":
+            return None
+        closing = [scope.address for scope in TaskScope(self.process, self.scope).inner() if scope.owner == self.address]
+        return closing[0] if closing else self.scope
 
 
 class TaskScope:

@@ -53,7 +53,7 @@ def duration(nanoseconds):
 def since(run, begun, latest=None):
     """Since when something lasts: the date on the wall, and how long."""
     if run.simulated != 0:
-        return f"since {begun / 1e9:.3f} s of the simulation"
+        return f"since {begun / 1e9:.3f} s of the {'simulation' if run.seed() != 0 else 'record'}"
     date = datetime.datetime.fromtimestamp((begun + run.date_offset) / 1e9)
     now = run.now()
     day = "" if date.date() == datetime.datetime.fromtimestamp((now + run.date_offset) / 1e9).date() else "%Y-%m-%d "
@@ -110,7 +110,7 @@ def place_of(memory, address):
 def entry_of(memory, task):
     """The function of a task; where that is the library's, which calls a closure, the closure."""
     name, location = function_name(memory.symbol(task.function)), memory.location(task.function)
-    if location is None:
+    if location is None or (name or "").startswith(("haft::", "<haft::")):
         entry = memory.entry(task.process, task)
         if entry is not None:
             name, location = (name if name and name.startswith("a lambda") else function_name(entry[0]) or name), entry[1]
@@ -175,8 +175,7 @@ def wait_details(session, task):
         yield f"descriptor{'s' if len(descriptors) > 1 else ''} {', '.join(map(str, descriptors[:8]))}" + (
             f" and {len(descriptors) - 8} more" if len(descriptors) > 8 else "")
     if task.closes():
-        scope = TaskScope(process, task.closes())
-        yield f"scope '{scope.name}'"
+        yield f"scope {named(TaskScope(process, task.closes()).name)}"
 
 
 def wait_text(session, tasks):
@@ -309,7 +308,7 @@ def tasks(session, memory):
                 by_home.setdefault(task.home, []).append(task)
                 count += 1
         threads = len(run.workers)
-        seed = f", simulated with seed {run.seed()}" if run.simulated != 0 else ""
+        seed = "" if run.simulated == 0 else f", simulated with seed {run.seed()}" if run.seed() != 0 else ", replayed"
         yield (f"run {run.number}: {count:,} task{'s' if count != 1 else ''}, {threads} "
                f"thread{'s' if threads != 1 else ''}, {run.backend}{seed}")
         yield from scope_lines(session, process, TaskScope(process, run.root), by_home, 0, set())
@@ -517,10 +516,10 @@ def edges(session, process, task):
         yield joined, f"waits for the end of {task_label(session, joined)}"
     closes = task.closes()
     if closes:
-        name = TaskScope(process, closes).name
+        name = named(TaskScope(process, closes).name)
         for other in process.tasks_by("home").get(closes, ()):
             if other.function != 0:
-                yield other, f"waits for {task_label(session, other)}, a task of its scope '{name}'"
+                yield other, f"waits for {task_label(session, other)}, a task of its scope {name}"
 
 
 def deadlocks(session, process):

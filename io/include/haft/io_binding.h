@@ -44,6 +44,10 @@ int haft_io_keep_spans(bool keep);
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument);
 
+/* The name that a task gets which the caller spawns without one; NULL: the caller has none, or is
+   no task. Performs no effect. */
+const char *haft_io_inherited_name(void);
+
 /* Like haft_io_spawn_with, for a task that runs on the caller's thread, and so never at the same
    time as the caller: both may change what has no lock between two waits. -ENOTSUP: the caller
    moves (haft_io_stays). */
@@ -56,6 +60,11 @@ bool haft_io_stays(void);
    while the event is not set. Like haft_io_join, this lets a task that has not started go first.
    NULL: no task. For bindings whose tasks leave their results in objects of their own. */
 int haft_io_event_wait_for(haft_io_event_t *event, haft_io_task_t *task);
+
+/* Like haft_io_event_wait_until and haft_io_event_wait_to_the_end, for waits that dumps and traces
+   call otherwise than "an event". The text is not copied. */
+int haft_io_event_wait_as(haft_io_event_t *event, int64_t deadline, const char *waits_for);
+void haft_io_event_wait_to_the_end_as(haft_io_event_t *event, const char *waits_for);
 
 /* ---- Tasks whose cancels are another language's ---- */
 

@@ -97,22 +97,31 @@ bool hafti_posix_unlist(hafti_posix_waiter_t *waiter) {
     return waiter->woken;
 }
 
+/* For people, in dumps. (Locks of C++ and Rust are futexes.) */
+static const char *name_of(const hafti_posix_waiter_t *waiter) {
+    static const char *const names[] = {[HAFT_POSIX_LOCK] = "a lock or condition of threads",
+                                        [HAFT_POSIX_FUTEX] = "a futex",
+                                        [HAFT_POSIX_SHARED_FUTEX] = "a futex of processes",
+                                        [HAFT_POSIX_SEMAPHORE] = "a semaphore of threads"};
+    return names[waiter->key % (sizeof names / sizeof *names)];
+}
+
 typedef struct timed_wait {
-    haft_io_event_t *event;
+    hafti_posix_waiter_t *waiter;
     int64_t deadline;
 } timed_wait_t;
 
 static void *wait_until(void *argument) {
     const timed_wait_t *wait = argument;
-    haft_io_event_wait_until(wait->event, wait->deadline);
+    haft_io_event_wait_as(&wait->waiter->event, wait->deadline, name_of(wait->waiter));
     return NULL;
 }
 
 bool hafti_posix_await(hafti_posix_waiter_t *waiter, int64_t deadline) {
     if (deadline == HAFT_IO_FOREVER)
-        haft_io_event_wait_to_the_end(&waiter->event);
+        haft_io_event_wait_to_the_end_as(&waiter->event, name_of(waiter));
     else
-        haft_io_shield(wait_until, &(timed_wait_t){&waiter->event, deadline});
+        haft_io_shield(wait_until, &(timed_wait_t){waiter, deadline});
     return hafti_posix_unlist(waiter); /* which takes the lock that its waker may hold */
 }
 

@@ -238,6 +238,7 @@ unsafe extern "C" {
         function: haft_body_t,
         argument: *mut c_void,
     ) -> *mut haft_io_task_t;
+    pub fn haft_io_inherited_name() -> *const c_char;
     pub fn haft_io_own_thread_locals_refused() -> *const c_char;
     pub fn haft_io_task_name(task: *const haft_io_task_t) -> *const c_char;
     pub fn haft_io_task_set_name(name: *const c_char);

@@ -95,6 +95,7 @@ mod interests;
 mod kept;
 mod local;
 mod multi_shot;
+mod names;
 pub mod net;
 mod numbers;
 mod packet;

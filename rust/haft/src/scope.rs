@@ -2,6 +2,7 @@
 //! Scopes: no task outlives the scope in which it was spawned.
 
 use crate::blocking::guard_panic_hook;
+use crate::names::name_of;
 use crate::packet::{Owner, Packet};
 use crate::run::this_run;
 use crate::sync::Event;
@@ -163,7 +164,7 @@ where
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts a task of the scope.
+    /// Starts a task of the scope. Its name is as that of [`spawn`](crate::spawn).
     ///
     /// # Panics
     /// If there is no memory, or the caller is no task of the run in which the scope was opened.
@@ -177,12 +178,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///     });
     /// });
     /// ```
+    #[track_caller]
     pub fn spawn<F, T>(&'scope self, function: F) -> ScopedJoinHandle<'scope, T>
     where
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        self.spawn_by(None, function)
+        self.spawn_by(name_of::<F>(), function)
     }
 
     /// Like [`spawn`](Self::spawn), for a task with a name of its own.

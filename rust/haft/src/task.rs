@@ -4,6 +4,7 @@
 use crate::blocking::this_task;
 use crate::kept;
 use crate::local;
+use crate::names::name_of;
 use crate::packet::{Owner, Packet};
 use crate::run::{own_thread_locals_refused, this_run};
 use crate::sync::Event;
@@ -268,6 +269,9 @@ impl<T> fmt::Debug for JoinHandle<T> {
 /// Starts a task of the innermost scope, or of the run. It begins when the caller waits next, or on
 /// another thread of the run. It does not inherit the handlers around the caller.
 ///
+/// Dumps, traces and debuggers call it by the caller's name ([`set_task_name`]), or, if that has
+/// been given none, by the function and the place of this call, `shop::serve (main.rs:31)`.
+///
 /// # Panics
 /// Outside of [`run`](crate::run), and if there is no memory.
 ///
@@ -277,12 +281,13 @@ impl<T> fmt::Debug for JoinHandle<T> {
 ///     assert_eq!(task.join().unwrap(), 42);
 /// });
 /// ```
+#[track_caller]
 pub fn spawn<F, T>(function: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    spawn_by(None, function)
+    spawn_by(name_of::<F>(), function)
 }
 
 /// Like [`spawn`], for a task with a name of its own, which dumps and messages show.
@@ -333,6 +338,7 @@ where
 ///
 /// # Panics
 /// Like [`spawn`].
+#[track_caller]
 pub fn spawn_in_run<F, T>(function: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -340,7 +346,13 @@ where
 {
     // SAFETY: the function borrows nothing, and is `Send`; any thread may ask for the scope, which
     // is open as long as this task.
-    JoinHandle(unsafe { start(sys::haft_io_run_scope(), None, finishing(function)) })
+    JoinHandle(unsafe {
+        start(
+            sys::haft_io_run_scope(),
+            name_of::<F>(),
+            finishing(function),
+        )
+    })
 }
 
 /// Like [`spawn`], for a task with thread-local variables of its own, in a run whose other tasks
@@ -365,6 +377,7 @@ where
 ///     }
 /// });
 /// ```
+#[track_caller]
 pub fn spawn_with_own_thread_locals<F, T>(function: F) -> io::Result<JoinHandle<T>>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -373,8 +386,9 @@ where
     if let Some(reason) = own_thread_locals_refused() {
         return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
     }
+    let name = name_of::<F>();
     // SAFETY: the function borrows nothing, and is `Send`.
-    let owner = unsafe { start_with(ptr::null_mut(), None, true, finishing(function)) };
+    let owner = unsafe { start_with(ptr::null_mut(), name, true, finishing(function)) };
     Ok(JoinHandle(owner))
 }
 

@@ -42,6 +42,11 @@ static void open_bank(std::string_view how) {
         char order[64];
         branch.read(std::as_writable_bytes(std::span(order)));
     });
+    auto audit = [](io::scope_ref scope) {
+        scope.spawn({.name = "page"}, [] { io::sleep_for(1h); });
+    };
+    io::spawn({.name = "auditor"},
+              [audit] { io::scope({.name = "audit"}, audit); }); /* no deadlock */
     for (int i = 0; i < 50; i++)
         io::spawn({.name = "customer"}, [] { closing_time.wait(); });
     if (how != "live") {
