@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! What a task is called that has been given no name: after its function and the place of its
-//! spawn, `shop::serve (main.rs:31)`. A spawner that has been given a name passes that on instead.
+//! The names of tasks that have been given none: from the function and the place of the spawn,
+//! `shop::serve (main.rs:31)`. A spawner that has been given a name passes that on instead.
 //!
 //! Names are made once for each place, and stay: C has their addresses. All lie in one area, by
 //! which they are told from names that programs give.
