@@ -502,8 +502,16 @@ ON_THE_LAST_BYTES void *seff_current_stack_top(void) {
     return k == NULL ? NULL : k->fiber->low;
 }
 
+/* A coroutine whose own scope is the current one handles what its mask has. */
 seff_coroutine_t *seff_locate_handler(effect_id id) {
-    return coroutine_of(haft_locate(seff_effect_of(id)));
+    haft_effect_t *effect = seff_effect_of(id);
+    hafti_scope_t *scope = hafti_here().current;
+    if (HAFTI_LIKELY(scope->kind == HAFTI_SCOPE_FIBER)) {
+        seff_coroutine_t *k = coroutine_of(hafti_fiber_of(scope));
+        if (k != NULL && (k->handled >> id & 1) != 0)
+            return k;
+    }
+    return coroutine_of(haft_locate(effect));
 }
 
 static bool is_around(const seff_coroutine_t *k, bool *cleanups) {
@@ -526,6 +534,8 @@ static haft_effect_t *effect_left_by(effect_id id) {
 static bool check_exit(const seff_coroutine_t *k, effect_id id) {
     bool cleanups;
     check_coroutine(k, "seff_exit");
+    if (HAFTI_LIKELY(hafti_here().current == &k->fiber->scope))
+        return k->fiber->cleanups;
     if (!is_around(k, &cleanups)) /* an error, which haft_exit reports */
         haft_exit(k->fiber, effect_left_by(id), NULL, 0);
     return cleanups;
@@ -545,8 +555,7 @@ void seff_exit(seff_coroutine_t *k, effect_id id, void *payload) {
     leave(k, id, payload);
 }
 
-void seff_exit_sized(seff_coroutine_t *k, effect_id id, void *payload, size_t size) {
-    (void)check_exit(k, id);
+static void *kept_in(seff_coroutine_t *k, effect_id id, const void *payload, size_t size) {
     void *kept = k->left_small;
     if (size > sizeof k->left_small) {
         kept = reallocate(k->left_large, size);
@@ -555,7 +564,15 @@ void seff_exit_sized(seff_coroutine_t *k, effect_id id, void *payload, size_t si
                  "No memory for the payload of an effect.");
         k->left_large = kept;
     }
-    leave(k, id, copy(kept, payload, size));
+    return copy(kept, payload, size);
+}
+
+void seff_exit_sized(seff_coroutine_t *k, effect_id id, void *payload, size_t size) {
+    (void)check_exit(k, id);
+    leave(k, id,
+          HAFTI_LIKELY(size == sizeof k->left_small[0])
+              ? memcpy(k->left_small, payload, sizeof k->left_small[0])
+              : kept_in(k, id, payload, size));
 }
 
 /* No handler on the chain that seff.h knows: the default handler, or a fiber of haft.h. */

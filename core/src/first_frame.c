@@ -24,7 +24,8 @@ haft_effect_t haft_id_return = {.name = "return",
                                 .where = "haft.h",
                                 .payload_size = sizeof(haft_payload_return),
                                 .default_clause = {.effect = &haft_id_return}};
-/* The ways in which a fiber comes back to its resumer without a request. */
+/* The ways in which a fiber comes back to its resumer without a request. Effects of programs say
+   where they are declared; these do not, and are known by that. */
 haft_effect_t haft_special_unwinding = {.name =
                                             "unwinding"}; /* go on up to the fiber in the payload */
 haft_effect_t haft_special_exception = {.name = "exception"}; /* a foreign exception, the payload */
@@ -36,6 +37,10 @@ HAFTI_INLINE HAFT_UNINSTRUMENTED __attribute__((noreturn)) void
 part(hafti_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     thread->current = fiber->scope.outer;
     hafti_switch_out_for_good(fiber, payload, (uintptr_t)effect);
+}
+
+HAFT_UNINSTRUMENTED void haft_part(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+    part(hafti_thread(), fiber, effect, payload);
 }
 
 /* A forced unwinding ends here. Catch-alls that rethrew it have counted it as an exception.

@@ -247,8 +247,7 @@ haft_request_t hafti_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *p
     if (HAFTI_UNLIKELY(fiber->kind != HAFT_KIND_POOL))
         payload = haft_kind_of(fiber)->ended(fiber, payload);
     haft_set_finished(fiber);
-    if (HAFTI_LIKELY(effect == HAFT_ID(return )))
-        return (haft_request_t){effect, payload};
-    haft_unwind_on(fiber, effect, payload);
+    if (HAFTI_UNLIKELY(effect->where == NULL)) /* it is one of the special ones */
+        haft_unwind_on(fiber, effect, payload);
     return (haft_request_t){effect, payload};
 }

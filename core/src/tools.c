@@ -247,7 +247,7 @@ static void end(const haft_fiber_t *fiber, tools_t *tools) {
     give_strand(tools->own);
 }
 
-void haft_tools_reserved(void *low, size_t size) {
+void haft_tools_written(void *low, size_t size) {
     if (on_valgrind)
         (void)valgrind_request(VALGRIND_MAKE_MEM_UNDEFINED, (uintptr_t)low, size);
 }
