@@ -170,7 +170,8 @@ static const haft_handles_t no_effects;
 enum { BUCKETS = 256 };
 static effects_t *sets[BUCKETS];
 
-static effects_t *make_set(effect_set mask) {
+/* Not inlined: on a segment its caller would have room for what it calls. */
+static HAFTI_COLD effects_t *make_set(effect_set mask) {
     size_t count = (size_t)__builtin_popcountll(mask);
     effects_t *set = allocate(sizeof *set + count * sizeof set->clauses[0]);
     if (set == NULL)
@@ -184,7 +185,8 @@ static effects_t *make_set(effect_set mask) {
 }
 
 static const haft_handles_t *set_of(effect_set mask) {
-    static __thread const effects_t *last;
+    /* (Initial-exec: gold would give room to the callers of a function that finds it.) */
+    static __thread __attribute__((tls_model("initial-exec"))) const effects_t *last;
     if (last != NULL && last->mask == mask)
         return &last->handles;
     effects_t **bucket = &sets[(mask * 0x9e3779b97f4a7c15u) >> 56];

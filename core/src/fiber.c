@@ -68,10 +68,9 @@ static haft_fiber_t *new_with(const haft_fiber_options_t *options, void *(*funct
     if (function == NULL)
         haft_fail(HAFT_ERROR_BAD_ARGUMENT, NULL, NULL, "A fiber needs a function to run (NULL).");
     haft_fiber_t *fiber = take_ordinary(thread, options);
-    return HAFTI_LIKELY(fiber != NULL)
-               ? begin_ordinary(thread, fiber, options->name, !options->no_cleanups, function,
-                                argument)
-               : new_of_kind(thread, options, function, argument);
+    return HAFTI_LIKELY(fiber != NULL) ? begin_ordinary(thread, fiber, options->name,
+                                                        !options->no_cleanups, function, argument)
+                                       : new_of_kind(thread, options, function, argument);
 }
 
 /* For a program that was compiled for another version. */

@@ -19,6 +19,8 @@ _Static_assert(offsetof(haft_fiber_t, scope.scratch) == 140, "for the switch of 
 _Static_assert(offsetof(haft_fiber_t, scope.serial) + sizeof(uint64_t) == 128,
                "what a resume and a request need lies on two lines");
 _Static_assert(HAFTI_WAKE_REPLY == 0, "start.S clears a register for it");
+_Static_assert(offsetof(haft_fiber_t, state) == 432 && HAFT_FIBER_FINISHED == 3,
+               "entries.S knows fibers that have finished");
 
 haft_effect_t haft_id_return = {.name = "return",
                                 .where = "haft.h",

@@ -279,4 +279,5 @@ void haft_fibers_watch_forks(void) {
 
 const haft_shown_t haft_shown_given_memory[] = {
     HAFT_SHOWN_FIELD("place", place_t, left), HAFT_SHOWN_FIELD("place", place_t, right),
-    HAFT_SHOWN_FIELD("place", place_t, fiber), HAFT_SHOWN_ADDRESS("places", haft_places), HAFT_SHOWN_END};
+    HAFT_SHOWN_FIELD("place", place_t, fiber), HAFT_SHOWN_ADDRESS("places", haft_places),
+    HAFT_SHOWN_END};

@@ -98,8 +98,8 @@ static __attribute__((noinline, noreturn)) void leave_slowly(haft_fiber_t *fiber
     haft_leave(fiber, effect, (void *)(uintptr_t)payload);
 }
 
-HAFTI_INLINE __attribute__((noreturn)) void
-leave(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size) {
+HAFTI_INLINE __attribute__((noreturn)) void leave(haft_fiber_t *fiber, haft_effect_t *effect,
+                                                  const void *payload, size_t size) {
     if (HAFTI_LIKELY(is_left_simply(haft_thread_ready(), fiber))) {
         fiber->awaits = haft_awaiting(effect);
         haft_use_up(fiber);

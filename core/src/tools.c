@@ -172,6 +172,8 @@ void haft_tools_detect(void) {
     haft_tools_active = __sanitizer_start_switch_fiber != NULL || __tsan_create_fiber != NULL;
     on_valgrind = valgrind_request(VALGRIND_RUNNING, 0, 0) != 0;
     haft_tools_told_of_copies = haft_tools_active || on_valgrind;
+    if (haft_tools_active)
+        haft_tell_of_switches();
 }
 
 bool haft_tools_know_stacks(void) {

@@ -50,10 +50,8 @@ void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_
 }
 
 /* A clause in place may leave by itself: by another throw, or the like. */
-static __attribute__((noinline, noreturn)) void throw_in_place(hafti_here_t here,
-                                                               hafti_found_t found,
-                                                               haft_effect_t *effect,
-                                                               void *payload) {
+static __attribute__((noinline, noreturn)) void
+throw_in_place(hafti_here_t here, hafti_found_t found, haft_effect_t *effect, void *payload) {
     const haft_clause_t *clause = hafti_clause_in_place(found);
     {
         uint64_t result[(effect->result_size + 15) / 8];
