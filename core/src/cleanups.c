@@ -30,15 +30,15 @@
 #if defined(__x86_64__)
 extern void _Unwind_Resume(void *exception) __attribute__((weak));
 
-static uintptr_t after_relative(bytes_t at) {
-    int32_t distance = READ(int32_t, &at);
+static uintptr_t after_relative(haft_bytes_t at) {
+    int32_t distance = HAFT_READ(int32_t, &at);
     return (uintptr_t)at + (uintptr_t)(intptr_t)distance;
 }
 
 static bool is_resume(uintptr_t target) {
     static const unsigned char endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
     uintptr_t resume = (uintptr_t)_Unwind_Resume, slot;
-    bytes_t at = (bytes_t)target;
+    haft_bytes_t at = (haft_bytes_t)target;
     if (target == resume)
         return true;
     if (memcmp(at, endbr64, sizeof endbr64) == 0) /* in a procedure linkage table */
@@ -55,7 +55,7 @@ static bool is_resume(uintptr_t target) {
    variable's scope ends. Follows moves between registers, to and from the frame, and jumps. */
 static bool resumes_at_once(uintptr_t landing) {
     enum { MOST = 16 };
-    bytes_t at = (bytes_t)landing;
+    haft_bytes_t at = (haft_bytes_t)landing;
     for (int i = 0; i < MOST; i++) {
         bool wide = (at[0] & 0xf8) == 0x48 && (at[1] == 0x89 || at[1] == 0x8b);
         unsigned mode = at[2] >> 6, base = at[2] & 7;
@@ -70,7 +70,7 @@ static bool resumes_at_once(uintptr_t landing) {
         else if (at[0] == 0xeb)
             at += 2 + (signed char)at[1];
         else if (at[0] == 0xe9)
-            at = (bytes_t)after_relative(at + 1);
+            at = (haft_bytes_t)after_relative(at + 1);
         else if (at[0] == 0xe8)
             return is_resume(after_relative(at + 1));
         else
@@ -87,35 +87,35 @@ static bool resumes_at_once(uintptr_t landing) {
 
 /* Where an exception continues that comes out of a call. */
 typedef struct landing {
-    uintptr_t pad;  /* 0: in the caller */
-    bytes_t action; /* NULL: cleanups only */
-    bytes_t types_end;
+    uintptr_t pad;       /* 0: in the caller */
+    haft_bytes_t action; /* NULL: cleanups only */
+    haft_bytes_t types_end;
     unsigned type_encoding;
 } landing_t;
 
 /* False: it is not known. */
-static bool find_landing(const step_t *step, uintptr_t pc, landing_t *landing) {
-    bytes_t at = step->exceptions;
-    *landing = (landing_t){0, NULL, NULL, ENCODED_NOTHING};
+static bool find_landing(const haft_step_t *step, uintptr_t pc, landing_t *landing) {
+    haft_bytes_t at = step->exceptions;
+    *landing = (landing_t){0, NULL, NULL, HAFT_ENCODED_NOTHING};
     uintptr_t landings = step->start;
     unsigned landing_base = *at++;
-    if (landing_base != ENCODED_NOTHING && !read_encoded(&at, landing_base, &landings))
+    if (landing_base != HAFT_ENCODED_NOTHING && !haft_read_encoded(&at, landing_base, &landings))
         return false;
     landing->type_encoding = *at++;
-    if (landing->type_encoding != ENCODED_NOTHING) {
-        uint64_t distance = read_unsigned(&at);
+    if (landing->type_encoding != HAFT_ENCODED_NOTHING) {
+        uint64_t distance = haft_read_unsigned(&at);
         landing->types_end = at + distance;
     }
     unsigned encoding = *at++;
-    uint64_t length = read_unsigned(&at);
-    bytes_t end = at + length;
+    uint64_t length = haft_read_unsigned(&at);
+    haft_bytes_t end = at + length;
     uintptr_t place = pc - 1 - step->start;
     while (at < end) {
         uintptr_t start, size, pad;
-        if (!read_encoded(&at, encoding, &start) || !read_encoded(&at, encoding, &size) ||
-            !read_encoded(&at, encoding, &pad))
+        if (!haft_read_encoded(&at, encoding, &start) || !haft_read_encoded(&at, encoding, &size) ||
+            !haft_read_encoded(&at, encoding, &pad))
             return false;
-        uint64_t action = read_unsigned(&at);
+        uint64_t action = haft_read_unsigned(&at);
         if (place < start)
             break;
         if (place - start < size) {
@@ -128,7 +128,7 @@ static bool find_landing(const step_t *step, uintptr_t pc, landing_t *landing) {
 }
 
 /* Whether the call that returns to `pc` is known to have no landing pad that matters. */
-static bool nothing_to_run(const step_t *step, uintptr_t pc) {
+static bool nothing_to_run(const haft_step_t *step, uintptr_t pc) {
     if (step->exceptions == NULL || step->start == (uintptr_t)haft_handle_in_place)
         return true;
     landing_t landing;
@@ -137,15 +137,16 @@ static bool nothing_to_run(const step_t *step, uintptr_t pc) {
 
 enum { MOST_ACTIONS = 64 };
 
-/* The entry of the table of types that belongs to `filter`: 0, of catch (...). False: it is not
-   known. */
+/* Reads the entry of the table of types that belongs to `filter`, which is 0 for catch (...).
+   False: it is not known. */
 static bool type_of(const landing_t *landing, uint64_t filter, uintptr_t *type) {
-    unsigned format = landing->type_encoding & ENCODED_FORMAT;
-    bool wide = format == ENCODED_ABSOLUTE || format == ENCODED_DATA8 || format == ENCODED_SIGNED8;
-    if (!wide && format != ENCODED_DATA4 && format != ENCODED_SIGNED4)
+    unsigned format = landing->type_encoding & HAFT_ENCODED_FORMAT;
+    bool wide = format == HAFT_ENCODED_ABSOLUTE || format == HAFT_ENCODED_DATA8 ||
+                format == HAFT_ENCODED_SIGNED8;
+    if (!wide && format != HAFT_ENCODED_DATA4 && format != HAFT_ENCODED_SIGNED4)
         return false;
-    bytes_t at = landing->types_end - filter * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
-    return read_encoded(&at, landing->type_encoding, type);
+    haft_bytes_t at = landing->types_end - filter * (wide ? sizeof(uint64_t) : sizeof(uint32_t));
+    return haft_read_encoded(&at, landing->type_encoding, type);
 }
 static bool catches_all(const landing_t *landing, uint64_t filter) {
     uintptr_t type;
@@ -163,19 +164,19 @@ static const haft_copied_frames_t *known_frames(void) {
 }
 
 /* Whether the call is one around which the function catches exceptions of that type. */
-static bool catches_type(const step_t *step, uintptr_t pc, const void *type) {
+static bool catches_type(const haft_step_t *step, uintptr_t pc, const void *type) {
     landing_t landing;
     if (step->exceptions == NULL || step->is_other || !find_landing(step, pc, &landing) ||
-        landing.action == NULL || landing.type_encoding == ENCODED_NOTHING)
+        landing.action == NULL || landing.type_encoding == HAFT_ENCODED_NOTHING)
         return false;
-    bytes_t at = landing.action;
+    haft_bytes_t at = landing.action;
     for (int i = 0; i < MOST_ACTIONS; i++) {
-        int64_t filter = read_signed(&at);
+        int64_t filter = haft_read_signed(&at);
         uintptr_t caught;
         if (filter > 0 && type_of(&landing, (uint64_t)filter, &caught) && caught == (uintptr_t)type)
             return true;
-        bytes_t place = at;
-        int64_t next = read_signed(&at);
+        haft_bytes_t place = at;
+        int64_t next = haft_read_signed(&at);
         if (next == 0)
             return false;
         at = place + next;
@@ -185,20 +186,20 @@ static bool catches_type(const step_t *step, uintptr_t pc, const void *type) {
 
 /* Whether an exception that comes out of the call enters the function only to be caught by its
    type, as a `catch (const std::exception &)` does: then an unwinding has nothing to run there.
-   In the other language: it is caught, or ends the process. */
-static bool catches_types_only(const step_t *step, uintptr_t pc) {
+   In the other language (haft_know_frames_of) it is caught, or ends the process. */
+static bool catches_types_only(const haft_step_t *step, uintptr_t pc) {
     landing_t landing;
     if (step->exceptions == NULL || !find_landing(step, pc, &landing) || landing.action == NULL ||
-        (landing.type_encoding == ENCODED_NOTHING && !step->is_other))
+        (landing.type_encoding == HAFT_ENCODED_NOTHING && !step->is_other))
         return false;
-    bytes_t at = landing.action;
+    haft_bytes_t at = landing.action;
     for (int i = 0; i < MOST_ACTIONS; i++) {
-        int64_t filter = read_signed(&at);
+        int64_t filter = haft_read_signed(&at);
         if (filter == 0 ||
             (!step->is_other && (filter < 0 || catches_all(&landing, (uint64_t)filter))))
             return false;
-        bytes_t place = at;
-        int64_t next = read_signed(&at);
+        haft_bytes_t place = at;
+        int64_t next = haft_read_signed(&at);
         if (next == 0)
             return true;
         at = place + next;
@@ -208,11 +209,10 @@ static bool catches_types_only(const step_t *step, uintptr_t pc) {
 
 /* ---- Steps that were found before ---- */
 
-/* The object of the dynamic linker's that has the last address. */
+/* The object of the dynamic linker in which the last address was found. */
 typedef struct object {
     uintptr_t start, end;
-    uint64_t
-        known_by; /* LASTS, or the bytes that say how it is laid out, or 0: these cannot be had */
+    uint64_t known_by; /* LASTS, or the bytes that describe its layout, or 0: these cannot be had */
 } object_t;
 enum { LASTS = 2 }; /* it is never unloaded */
 
@@ -234,8 +234,8 @@ typedef union remembered {
         uint32_t version;
         uint16_t fde_bytes, cie_bytes;
         uint64_t pc, known_by;
-        bytes_t fde;
-        step_t step;
+        haft_bytes_t fde;
+        haft_step_t step;
         uint64_t shared;
     };
     uint64_t words[9];
@@ -252,12 +252,12 @@ static uint64_t mix(uint64_t hash, uint64_t value) {
     return hash ^ (hash >> 32);
 }
 
-static uint64_t mix_bytes(uint64_t hash, bytes_t at, size_t size) {
-    bytes_t end = at + size;
+static uint64_t mix_bytes(uint64_t hash, haft_bytes_t at, size_t size) {
+    haft_bytes_t end = at + size;
     while (end - at >= (ptrdiff_t)sizeof(uint64_t))
-        hash = mix(hash, READ(uint64_t, &at));
+        hash = mix(hash, HAFT_READ(uint64_t, &at));
     while (end - at >= (ptrdiff_t)sizeof(uint32_t))
-        hash = mix(hash, READ(uint32_t, &at));
+        hash = mix(hash, HAFT_READ(uint32_t, &at));
     return hash;
 }
 
@@ -269,7 +269,8 @@ static uint64_t layout_of(const struct dl_find_object *found) {
         return 0;
     uint64_t hash = mix((uintptr_t)found->dlfo_map_start, (uintptr_t)found->dlfo_map_end);
     hash = mix_bytes(hash, found->dlfo_eh_frame, TABLE_HEADER);
-    return mix_bytes(hash, (bytes_t)header, sizeof *header + header->e_phnum * sizeof(ElfW(Phdr))) |
+    return mix_bytes(hash, (haft_bytes_t)header,
+                     sizeof *header + header->e_phnum * sizeof(ElfW(Phdr))) |
            1;
 }
 
@@ -293,9 +294,9 @@ static uint64_t object_at(uintptr_t pc, object_t *object) {
     return object->known_by;
 }
 
-static bytes_t cie_of(bytes_t fde) {
-    bytes_t place = fde + sizeof(uint32_t), at = place;
-    return place - READ(int32_t, &at);
+static haft_bytes_t cie_of(haft_bytes_t fde) {
+    haft_bytes_t place = fde + sizeof(uint32_t), at = place;
+    return place - HAFT_READ(int32_t, &at);
 }
 
 static uint64_t (*places_of(uintptr_t pc))[WORDS] {
@@ -306,7 +307,7 @@ static uintptr_t address_in(const uint64_t *place) {
     return __atomic_load_n(&place[PC], __ATOMIC_RELAXED);
 }
 
-static bool recall_from(const uint64_t *place, uintptr_t pc, object_t *object, step_t *step) {
+static bool recall_from(const uint64_t *place, uintptr_t pc, object_t *object, haft_step_t *step) {
     remembered_t found;
     for (int i = 0; i < WORDS; i++)
         found.words[i] = __atomic_load_n(&place[i], __ATOMIC_ACQUIRE);
@@ -324,7 +325,7 @@ static bool recall_from(const uint64_t *place, uintptr_t pc, object_t *object, s
     return true;
 }
 
-static bool recall(uintptr_t pc, object_t *object, step_t *step) {
+static bool recall(uintptr_t pc, object_t *object, haft_step_t *step) {
     uint64_t(*places)[WORDS] = places_of(pc);
     for (int i = 0; i < PLACES; i++)
         if (address_in(places[i]) == pc)
@@ -348,10 +349,10 @@ static uint64_t *place_for(uintptr_t pc) {
 }
 
 /* `judged`: the table of exceptions is not read again where a walk may forget it. */
-static void remember(uintptr_t pc, object_t *object, const function_t *function, const step_t *step,
-                     bool judged) {
+static void remember(uintptr_t pc, object_t *object, const haft_framed_function_t *function,
+                     const haft_step_t *step, bool judged) {
     uint64_t *place = place_for(pc);
-    bytes_t fde = function->fde, cie = cie_of(fde);
+    haft_bytes_t fde = function->fde, cie = cie_of(fde);
     uint64_t layout = object_at(pc - 1, object);
     remembered_t found = {.pc = pc,
                           .fde = fde,
@@ -387,12 +388,12 @@ static uint64_t object_at(uintptr_t pc, const object_t *object) {
     (void)pc, (void)object;
     return 0;
 }
-static bool recall(uintptr_t pc, const object_t *object, step_t *step) {
+static bool recall(uintptr_t pc, const object_t *object, haft_step_t *step) {
     (void)pc, (void)object, (void)step;
     return false;
 }
-static void remember(uintptr_t pc, const object_t *object, const function_t *function,
-                     const step_t *step, bool judged) {
+static void remember(uintptr_t pc, const object_t *object, const haft_framed_function_t *function,
+                     const haft_step_t *step, bool judged) {
     (void)pc, (void)object, (void)function, (void)step, (void)judged;
 }
 #endif
@@ -406,8 +407,8 @@ static uintptr_t word_at(uintptr_t address) {
 }
 
 /* How the caller's frame is found; false: that is to be left to the unwinder. */
-HAFTI_INLINE bool step_from(uintptr_t pc, bool judged, object_t *object, step_t *step) {
-    function_t function;
+HAFTI_INLINE bool step_from(uintptr_t pc, bool judged, object_t *object, haft_step_t *step) {
+    haft_framed_function_t function;
     if (recall(pc, object, step))
         return true;
     if (!haft_find_step(pc, &function, step))
@@ -416,8 +417,8 @@ HAFTI_INLINE bool step_from(uintptr_t pc, bool judged, object_t *object, step_t 
     return true;
 }
 
-/* Goes there. False: the frames do not lie as they should. */
-HAFTI_INLINE bool take(const step_t *step, haft_frame_t *frame) {
+/* Goes to the caller's frame. False: the frames do not lie as they should. */
+HAFTI_INLINE bool take(const haft_step_t *step, haft_frame_t *frame) {
     uintptr_t address =
         (step->by_frame_pointer ? frame->fp : frame->sp) + (uintptr_t)(intptr_t)step->offset;
     if (address <= frame->sp)
@@ -434,7 +435,7 @@ bool haft_nothing_to_clean(haft_frame_t frame) {
         return false;
     object_t object = {0, 0, 0};
     while (!haft_in_first_frame(frame.pc)) {
-        step_t step;
+        haft_step_t step;
         if (!step_from(frame.pc, true, &object, &step) || !nothing_to_run(&step, frame.pc) ||
             !take(&step, &frame))
             return false;
@@ -444,7 +445,7 @@ bool haft_nothing_to_clean(haft_frame_t frame) {
 
 /* The switch is no call: the exception table does not list what there is to run. But if there is
    anything, the function has a table. */
-static haft_cleanups_t cleanups_at(const step_t *step, uintptr_t pc, bool is_switch,
+static haft_cleanups_t cleanups_at(const haft_step_t *step, uintptr_t pc, bool is_switch,
                                    haft_judge_t *judge) {
     if (is_switch ? step->exceptions == NULL
                   : nothing_to_run(step, pc) || catches_types_only(step, pc))
@@ -466,8 +467,8 @@ static uintptr_t resumer_of(const haft_fiber_t *resumed) {
 
 void haft_cleanups_learn(uintptr_t pc) {
     object_t object = {0, 0, 0};
-    function_t function;
-    step_t step;
+    haft_framed_function_t function;
+    haft_step_t step;
     if (!haft_find_step(pc, &function, &step) || object_at(pc - 1, &object) != LASTS)
         return;
     step.exceptions = NULL;
@@ -482,7 +483,7 @@ haft_cleanups_t haft_cleanups_from(haft_frame_t *frame, bool is_switch, const ha
     haft_cleanups_t all = HAFT_CLEANUPS_NONE;
     uintptr_t resumer = resumer_of(resumed);
     for (; !haft_in_first_frame(frame->pc); is_switch = false) {
-        step_t step;
+        haft_step_t step;
         if (!step_from(frame->pc, !is_switch, &object, &step))
             return HAFT_CLEANUPS_UNKNOWN;
         haft_cleanups_t here = cleanups_at(&step, frame->pc, is_switch, judge);

@@ -73,7 +73,7 @@ static haft_fiber_t *new_with(const haft_fiber_options_t *options, void *(*funct
                                        : new_of_kind(thread, options, function, argument);
 }
 
-/* For a program that was compiled for another version. */
+/* The program was compiled for another version. */
 static HAFTI_COLD haft_fiber_t *new_with_sized(const haft_fiber_options_t *given, size_t size,
                                                void *(*function)(void *), void *argument) {
     haft_fiber_options_t known = {.stack_size = 0};

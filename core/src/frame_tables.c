@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads what the tables of frames have on one frame: where its function begins, where the caller's
- * frame lies, and which exception table the function has. The answer is "unknown" (false) unless
- * every part of the description was understood: a language with tables of its own, an expression, a
- * frame of a signal, and a frame that lies by another register than the stack or frame pointer are
- * not.
+ * Reads the entries for one frame in the unwind tables: where its function begins, where the
+ * caller's frame lies, and which exception table the function has. The answer is "unknown" (false)
+ * unless every part of the description was understood: a language with tables of its own, an
+ * expression, a frame of a signal, and a frame that is found by another register than the stack or
+ * frame pointer are not.
  */
 #define _GNU_SOURCE
 #include "frame_tables.h"
@@ -26,24 +26,24 @@ extern int __gxx_personality_v0(int, int, uint64_t, void *, void *) __attribute_
 /* The personality of a language whose tables are laid out as C++'s; 0: none is known. */
 static uintptr_t other_personality;
 
-static bool describe(void *pc, function_t *function) {
+static bool describe(void *pc, haft_framed_function_t *function) {
     struct bases bases;
-    bytes_t fde = _Unwind_Find_FDE(pc, &bases);
+    haft_bytes_t fde = _Unwind_Find_FDE(pc, &bases);
     if (fde == NULL)
         return false;
     function->start = (uintptr_t)bases.function;
-    bytes_t at = fde;
-    uint32_t length = READ(uint32_t, &at);
+    haft_bytes_t at = fde;
+    uint32_t length = HAFT_READ(uint32_t, &at);
     if (length == UINT32_MAX)
         return false;
     function->own_end = at + length;
-    bytes_t place = at;
-    bytes_t cie = place - READ(int32_t, &at);
-    bytes_t own = at;
+    haft_bytes_t place = at;
+    haft_bytes_t cie = place - HAFT_READ(int32_t, &at);
+    haft_bytes_t own = at;
     function->fde = fde;
 
     at = cie;
-    length = READ(uint32_t, &at);
+    length = HAFT_READ(uint32_t, &at);
     function->common_end = at + length;
     at += sizeof(uint32_t);
     unsigned char version = *at++;
@@ -51,14 +51,14 @@ static bool describe(void *pc, function_t *function) {
     at += strlen(augmentation) + 1;
     if (length == UINT32_MAX || version != 1 || *augmentation++ != 'z')
         return false;
-    function->code_unit = read_unsigned(&at);
-    function->data_unit = read_signed(&at);
+    function->code_unit = haft_read_unsigned(&at);
+    function->data_unit = haft_read_signed(&at);
     if (*at++ != RETURN_ADDRESS)
         return false;
-    bytes_t data = at;
-    uint64_t data_length = read_unsigned(&data);
+    haft_bytes_t data = at;
+    uint64_t data_length = haft_read_unsigned(&data);
     function->common = data + data_length;
-    unsigned position = ENCODED_ABSOLUTE, table = ENCODED_NOTHING;
+    unsigned position = HAFT_ENCODED_ABSOLUTE, table = HAFT_ENCODED_NOTHING;
     uintptr_t personality = 0;
     for (; *augmentation != '\0'; augmentation++) {
         switch (*augmentation) {
@@ -70,7 +70,7 @@ static bool describe(void *pc, function_t *function) {
             break;
         case 'P': {
             unsigned encoding = *data++;
-            if (!read_encoded(&data, encoding, &personality))
+            if (!haft_read_encoded(&data, encoding, &personality))
                 return false;
             break;
         }
@@ -80,15 +80,15 @@ static bool describe(void *pc, function_t *function) {
     }
 
     uintptr_t ignored;
-    unsigned format = position & ENCODED_FORMAT;
-    if (!read_encoded(&own, format, &ignored) || !read_encoded(&own, format, &ignored))
+    unsigned format = position & HAFT_ENCODED_FORMAT;
+    if (!haft_read_encoded(&own, format, &ignored) || !haft_read_encoded(&own, format, &ignored))
         return false;
-    data_length = read_unsigned(&own);
+    data_length = haft_read_unsigned(&own);
     function->own = own + data_length;
     uintptr_t exceptions = 0;
-    if (table != ENCODED_NOTHING && !read_encoded(&own, table, &exceptions))
+    if (table != HAFT_ENCODED_NOTHING && !haft_read_encoded(&own, table, &exceptions))
         return false;
-    function->exceptions = (bytes_t)exceptions;
+    function->exceptions = (haft_bytes_t)exceptions;
     function->personality = personality;
     function->is_c = personality == (uintptr_t)__gcc_personality_v0;
     function->is_other =
@@ -100,7 +100,7 @@ static bool describe(void *pc, function_t *function) {
 }
 
 void haft_know_frames_of(haft_function_t *function) {
-    function_t known = {.personality = 0};
+    haft_framed_function_t known = {.personality = 0};
     if (_Unwind_Find_FDE == NULL)
         return;
     (void)describe((void *)(uintptr_t)function, &known);
@@ -168,8 +168,8 @@ enum {
 };
 
 /* The rules for `pc` according to the instructions in [at, end). */
-static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr_t pc,
-                    const rules_t *initial, rules_t *rules) {
+static bool execute(const haft_framed_function_t *function, haft_bytes_t at, haft_bytes_t end,
+                    uintptr_t pc, const rules_t *initial, rules_t *rules) {
     enum { DEPTH = 8 };
     rules_t remembered[DEPTH];
     unsigned depth = 0;
@@ -183,7 +183,7 @@ static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr
             place += reg * function->code_unit;
             continue;
         case OFFSET:
-            save(rules, reg, (int64_t)read_unsigned(&at) * unit);
+            save(rules, reg, (int64_t)haft_read_unsigned(&at) * unit);
             continue;
         case RESTORE:
             restore(rules, initial, reg);
@@ -193,23 +193,23 @@ static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr
         case NOP:
             break;
         case ADVANCE_LOC1:
-            place += READ(uint8_t, &at) * function->code_unit;
+            place += HAFT_READ(uint8_t, &at) * function->code_unit;
             break;
         case ADVANCE_LOC2:
-            place += READ(uint16_t, &at) * function->code_unit;
+            place += HAFT_READ(uint16_t, &at) * function->code_unit;
             break;
         case ADVANCE_LOC4:
-            place += READ(uint32_t, &at) * function->code_unit;
+            place += HAFT_READ(uint32_t, &at) * function->code_unit;
             break;
         case OFFSET_EXTENDED:
-            reg = read_unsigned(&at);
-            save(rules, reg, (int64_t)read_unsigned(&at) * unit);
+            reg = haft_read_unsigned(&at);
+            save(rules, reg, (int64_t)haft_read_unsigned(&at) * unit);
             break;
         case RESTORE_EXTENDED:
-            restore(rules, initial, read_unsigned(&at));
+            restore(rules, initial, haft_read_unsigned(&at));
             break;
         case SAME_VALUE: {
-            rule_t *rule = rule_of(rules, read_unsigned(&at));
+            rule_t *rule = rule_of(rules, haft_read_unsigned(&at));
             if (rule != NULL)
                 *rule = (rule_t){false, 0};
             break;
@@ -225,31 +225,31 @@ static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr
             *rules = remembered[--depth];
             break;
         case DEF_CFA:
-            rules->base = read_unsigned(&at);
-            rules->offset = (int64_t)read_unsigned(&at);
+            rules->base = haft_read_unsigned(&at);
+            rules->offset = (int64_t)haft_read_unsigned(&at);
             break;
         case DEF_CFA_REGISTER:
-            rules->base = read_unsigned(&at);
+            rules->base = haft_read_unsigned(&at);
             break;
         case DEF_CFA_OFFSET:
-            rules->offset = (int64_t)read_unsigned(&at);
+            rules->offset = (int64_t)haft_read_unsigned(&at);
             break;
         case OFFSET_EXTENDED_SF:
-            reg = read_unsigned(&at);
-            save(rules, reg, read_signed(&at) * unit);
+            reg = haft_read_unsigned(&at);
+            save(rules, reg, haft_read_signed(&at) * unit);
             break;
         case DEF_CFA_SF:
-            rules->base = read_unsigned(&at);
-            rules->offset = read_signed(&at) * unit;
+            rules->base = haft_read_unsigned(&at);
+            rules->offset = haft_read_signed(&at) * unit;
             break;
         case DEF_CFA_OFFSET_SF:
-            rules->offset = read_signed(&at) * unit;
+            rules->offset = haft_read_signed(&at) * unit;
             break;
         case GNU_ARGS_SIZE:
-            (void)read_unsigned(&at);
+            (void)haft_read_unsigned(&at);
             break;
         default:
-            return false; /* an expression, say */
+            return false; /* such as an expression */
         }
     }
     return true;
@@ -257,7 +257,7 @@ static bool execute(const function_t *function, bytes_t at, bytes_t end, uintptr
 
 /* ---- From a frame to its caller's ---- */
 
-bool haft_find_step(uintptr_t pc, function_t *function, step_t *step) {
+bool haft_find_step(uintptr_t pc, haft_framed_function_t *function, haft_step_t *step) {
     if (!describe((void *)(pc - 1), function))
         return false;
     rules_t initial = {.base = STACK_POINTER};
@@ -267,15 +267,15 @@ bool haft_find_step(uintptr_t pc, function_t *function, step_t *step) {
     if (!execute(function, function->own, function->own_end, pc, &initial, &rules) ||
         (rules.base != STACK_POINTER && rules.base != FRAME_POINTER) || !rules.return_address.saved)
         return false;
-    *step = (step_t){.start = function->start,
-                     .exceptions = function->exceptions,
-                     .is_c = function->is_c || function->is_other,
-                     .is_other = function->is_other,
-                     .by_frame_pointer = rules.base == FRAME_POINTER,
-                     .saves_frame_pointer = rules.frame_pointer.saved,
-                     .offset = (int32_t)rules.offset,
-                     .return_address = (int16_t)rules.return_address.offset,
-                     .frame_pointer = (int16_t)rules.frame_pointer.offset};
+    *step = (haft_step_t){.start = function->start,
+                          .exceptions = function->exceptions,
+                          .is_c = function->is_c || function->is_other,
+                          .is_other = function->is_other,
+                          .by_frame_pointer = rules.base == FRAME_POINTER,
+                          .saves_frame_pointer = rules.frame_pointer.saved,
+                          .offset = (int32_t)rules.offset,
+                          .return_address = (int16_t)rules.return_address.offset,
+                          .frame_pointer = (int16_t)rules.frame_pointer.offset};
     return step->offset == rules.offset && step->return_address == rules.return_address.offset &&
            step->frame_pointer == rules.frame_pointer.offset;
 }

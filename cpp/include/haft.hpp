@@ -178,7 +178,7 @@ struct handler_base {};
  *         S state;
  *         void operator()(Put<S> p) ...
  *
- * Each operator() is a clause. Its type says what it does with the computation that performs:
+ * Each operator() is a clause. Its type decides what it does with the computation that performs:
  *
  *     Result operator()(Effect)
  *         Tail-resumptive (§2.4: plain). Called in place, on the performer's stack, without a

@@ -14,6 +14,8 @@
 #include "../../src/own_ids.h"
 #include "../../src/system_call.h"
 
+#include <limits.h>
+
 typedef struct acquisition {
     int (*try_once)(void *lock);
     void *lock;
@@ -43,7 +45,7 @@ static void *acquire_in_turns(void *argument) {
     return NULL;
 }
 
-/* EBUSY: the system is to wait. */
+/* Acquires a lock by tries. EBUSY: the system is to wait. */
 static int acquire(int (*try_once)(void *), void *lock, int64_t deadline) {
     acquisition_t a = {try_once, lock, deadline, EBUSY};
     int before = hafti_posix_error();
@@ -87,7 +89,7 @@ static int await_unlock(int (*try_once)(void *), void *lock, int64_t deadline) {
     int code = try_once(lock);
     if (code == EBUSY)
         hafti_posix_await(&waiter, limit < deadline ? limit : deadline);
-    else if (hafti_posix_unlist(&waiter)) /* by a wake that is another's now */
+    else if (hafti_posix_unlist(&waiter)) /* the wake that it got is passed on */
         wake_one(waiter.key);
     __atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
     return code;
@@ -97,7 +99,7 @@ static int await_unlock(int (*try_once)(void *), void *lock, int64_t deadline) {
 static int acquire_on_task(int (*try_once)(void *), void *lock, int64_t deadline) {
     if (!hafti_posix_on_task())
         return EBUSY;
-    if (haft_io_simulated_calls() != NULL) /* where time stands still for a lock */
+    if (haft_io_simulated_calls() != NULL) /* where time does not pass for a lock */
         return acquire(try_once, lock, deadline);
     int before = hafti_posix_error(), code;
     while ((code = try_once(lock)) == EBUSY) {
@@ -114,8 +116,28 @@ static int acquire_on_task(int (*try_once)(void *), void *lock, int64_t deadline
 
 /* ---- Mutexes ---- */
 
+/* Where the holder of a mutex with inherited priority has ended, the system gives the mutex to the
+   caller's thread, under its number; the holder is the task. */
+static __attribute__((noinline, cold)) void take_over(pthread_mutex_t *mutex) {
+    enum { INHERITS = 32 };
+    int *word = &mutex->__data.__lock, number = haft_io_own_thread_id();
+    if (number == 0 || (mutex->__data.__kind & INHERITS) == 0)
+        return;
+    int now = __atomic_load_n(word, __ATOMIC_RELAXED);
+    while (!__atomic_compare_exchange_n(word, &now, (int)(now & ~FUTEX_TID_MASK) | number, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    }
+}
+
 static int try_mutex(void *lock) {
-    return SYSTEM(pthread_mutex_trylock)(lock);
+    int code = SYSTEM(pthread_mutex_trylock)(lock);
+    if (code == EOWNERDEAD)
+        take_over(lock);
+    return code;
+}
+
+HAFT_POSIX_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex) {
+    return try_mutex(mutex);
 }
 
 /* A mutex that checks errors refuses its holder at once, where that is known: tasks that are no
@@ -124,16 +146,19 @@ static bool refuses_holder(const pthread_mutex_t *mutex) {
     return (mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK;
 }
 
-/* A holder has no number there for a moment. */
+/* A holder has no number there for a moment, and none as long as it has not mended what the one
+   that ended has left. */
 static int owner_of(const pthread_mutex_t *mutex) {
-    enum { LOOKS = 1000 };
+    enum { LOOKS = 1000, INCONSISTENT = INT_MAX };
     int owner = 0;
     for (int i = 0; owner == 0 && i < LOOKS; i++)
         owner = __atomic_load_n(&mutex->__data.__owner, __ATOMIC_RELAXED);
+    if (owner == INCONSISTENT)
+        owner = __atomic_load_n(&mutex->__data.__lock, __ATOMIC_RELAXED) & FUTEX_TID_MASK;
     return owner;
 }
 
-/* The holder is a task, or may be: of this thread, or with a number of its own, or main. */
+/* Whether the holder is a task, or may be: of this thread, or with a number of its own, or main. */
 static bool may_be_held_by_task(const pthread_mutex_t *mutex) {
     int owner = owner_of(mutex);
     if (owner >= HAFTI_IO_FIRST_OWN_ID && owner <= HAFTI_IO_LAST_OWN_ID)
@@ -152,7 +177,7 @@ static __attribute__((noinline, cold)) int acquire_mutex(pthread_mutex_t *mutex)
 HAFT_POSIX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
     if (!haft_io_runs_here())
         return SYSTEM(pthread_mutex_lock)(mutex);
-    int code = SYSTEM(pthread_mutex_trylock)(mutex);
+    int code = try_mutex(mutex);
     return code == EBUSY ? acquire_mutex(mutex) : code;
 }
 
@@ -165,7 +190,7 @@ HAFT_POSIX_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
 
 HAFT_POSIX_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *restrict mutex, clockid_t clock,
                                               const struct timespec *restrict time) {
-    int code = haft_io_runs_here() ? SYSTEM(pthread_mutex_trylock)(mutex) : EBUSY;
+    int code = haft_io_runs_here() ? try_mutex(mutex) : EBUSY;
     if (code != EBUSY)
         return code;
     int64_t deadline = hafti_posix_on_task() && may_be_held_by_task(mutex)
@@ -185,14 +210,14 @@ HAFT_POSIX_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,
 static int try_to_read(void *lock) {
     int code = SYSTEM(pthread_rwlock_tryrdlock)(lock);
     if (code == 0)
-        wake_next(key_of(lock)); /* who may read, too */
+        wake_next(key_of(lock)); /* a reader, which may read at the same time */
     return code;
 }
 static int try_to_write(void *lock) {
     return SYSTEM(pthread_rwlock_trywrlock)(lock);
 }
 
-/* With the function that does it otherwise. */
+/* Defines the function that locks, and the system's function that tries. */
 #define LOCK_READ_WRITE(name, try_name, try_it)                                                    \
     HAFT_POSIX_EXPORT int name(pthread_rwlock_t *lock) {                                           \
         int code = haft_io_runs_here() ? SYSTEM(try_name)(lock) : EBUSY;                           \

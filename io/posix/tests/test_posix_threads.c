@@ -241,6 +241,51 @@ static void mutexes_of_all_kinds(void) {
     }
 }
 
+/* ---- Robust mutexes ---- */
+
+static atomic_int told;
+static void *ends_as_holder(void *argument) {
+    CHECK_EQUAL(pthread_mutex_lock(&mutex), 0);
+    usleep(1);
+    return argument;
+}
+/* One in two tries, and waits otherwise. The one that is told waits before it has mended. */
+static void *inherits(void *argument) {
+    int code = EBUSY;
+    while ((intptr_t)argument % 2 == 1 && (code = pthread_mutex_trylock(&mutex)) == EBUSY)
+        usleep(100);
+    if (code == EBUSY)
+        code = pthread_mutex_lock(&mutex);
+    if (code == EOWNERDEAD) {
+        told++;
+        usleep(100);
+        CHECK_EQUAL(pthread_mutex_consistent(&mutex), 0);
+    }
+    usleep(1);
+    CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
+    return argument;
+}
+static void a_robust_mutex_tells_of_its_holders_end(void) {
+    static const int protocols[] = {PTHREAD_PRIO_NONE, PTHREAD_PRIO_INHERIT};
+    for (int i = 0; i < 6; i++) {
+        pthread_t holder;
+        pthread_mutexattr_t attributes;
+        pthread_mutexattr_init(&attributes);
+        pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+        pthread_mutexattr_setprotocol(&attributes, protocols[i % 2]);
+        pthread_mutex_init(&mutex, &attributes);
+        pthread_mutexattr_destroy(&attributes);
+        told = 0;
+        CHECK_EQUAL(pthread_create(&holder, NULL, ends_as_holder, NULL), 0);
+        CHECK_EQUAL(pthread_join(holder, NULL), 0);
+        run_all(inherits);
+        CHECK_EQUAL(told, 1);
+        pthread_mutex_destroy(&mutex);
+    }
+}
+
+/* ---- Limits, and other locks ---- */
+
 static void *locks_with_a_limit(void *argument) {
     struct timespec time = from_now(CLOCK_REALTIME, 1);
     CHECK_EQUAL(pthread_mutex_timedlock(&mutex, &time), ETIMEDOUT);
@@ -498,6 +543,23 @@ static void a_child_of_fork_has_threads(void) {
 }
 #endif
 
+#ifndef EMULATED /* whose own threads would be asked, too */
+/* The C library has every thread of the system set its own. */
+static void *changes_user(void *argument) {
+    uid_t user = geteuid();
+    usleep(1);
+    CHECK_EQUAL(setresuid((uid_t)-1, user, (uid_t)-1), 0);
+    CHECK_EQUAL(setegid(getegid()), 0);
+    usleep(1);
+    return argument;
+}
+static void a_thread_changes_the_processs_user(void) {
+    run_all(changes_user);
+}
+#else
+static void a_thread_changes_the_processs_user(void) {}
+#endif
+
 static void do_all(void) {
     threads_are_joined();
     a_thread_ends_by_pthread_exit();
@@ -505,6 +567,7 @@ static void do_all(void) {
     a_join_has_limits_and_mistakes();
     attributes_are_heeded();
     mutexes_of_all_kinds();
+    a_robust_mutex_tells_of_its_holders_end();
     a_lock_has_a_limit();
     read_write_locks();
     spin_locks();
@@ -513,6 +576,7 @@ static void do_all(void) {
     once_only();
     semaphores();
     threads_of_c11();
+    a_thread_changes_the_processs_user();
 }
 
 BODY(on_one_thread) {

@@ -67,7 +67,8 @@ constexpr bool check_computation() {
 /* ---- Handlers without a stack ---- */
 
 struct HAFT_SHARED landed {};
-/* The same where the frame may be copied: that it is caught says so (multi_shot.hpp). */
+/* Thrown instead of `landed` where the frame may be copied, which is recognised by this type
+   (multi_shot.hpp). */
 struct HAFT_SHARED landed_in_copied {};
 
 template <typename Holder>

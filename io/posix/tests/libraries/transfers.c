@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A hundred transfers at once, on one thread, with libcurl as it is, also where each task has
    thread-locals of its own. The server answers when all have asked. */
-#include "../../../tests/check_io.h"
+#include "served.h"
 
-#include <arpa/inet.h>
 #include <curl/curl.h>
 #include <haft/posix.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-enum { TRANSFERS = 100 };
-static int listener, asked;
-static struct sockaddr_in address;
+static int asked;
 static __thread int number; /* of the task, where it has thread-locals of its own */
 static bool own;
 
@@ -31,18 +25,13 @@ static void *answer(void *argument) {
         size += (size_t)more;
     }
     CHECK_EQUAL(sscanf(text, "GET /%d ", &path), 1);
-    for (asked++; asked < TRANSFERS;)
+    for (asked++; asked < CLIENTS;)
         usleep(1000);
     int written =
         snprintf(text, sizeof text,
                  "HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\n%06d", path);
     CHECK_EQUAL(write(connection, text, (size_t)written), written);
     CHECK_EQUAL(close(connection), 0);
-    return NULL;
-}
-BODY(serve) {
-    for (int i = 0; i < TRANSFERS; i++)
-        haft_io_spawn(answer, check_number(accept(listener, NULL, NULL)));
     return NULL;
 }
 
@@ -75,20 +64,8 @@ static void *transfer(void *argument) {
     return NULL;
 }
 BODY(transfer_all) {
-    socklen_t size = sizeof address;
     asked = 0;
-    listener = socket(AF_INET, SOCK_STREAM, 0);
-    address =
-        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    CHECK_EQUAL(bind(listener, (struct sockaddr *)&address, size), 0);
-    CHECK_EQUAL(listen(listener, TRANSFERS), 0);
-    CHECK_EQUAL(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-    haft_io_task_t *tasks[TRANSFERS + 1] = {haft_io_async(serve, NULL)};
-    for (intptr_t i = 1; i <= TRANSFERS; i++)
-        tasks[i] = haft_io_async(transfer, check_number(i));
-    for (int i = 0; i <= TRANSFERS; i++)
-        CHECK_EQUAL(haft_io_join(tasks[i], NULL), 0);
-    CHECK_EQUAL(close(listener), 0);
+    serve_clients(answer, transfer);
     return NULL;
 }
 static void transfer_on(const haft_io_run_options_t *options) {

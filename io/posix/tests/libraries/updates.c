@@ -1,19 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* A hundred statements at once, on one thread, with MySQL's client library (MariaDB's) as it is, also
    where each task has thread-locals of its own. The server answers when all have asked. */
-#include "../../../tests/check_io.h"
+#include "served.h"
 
-#include <arpa/inet.h>
 #include <haft/posix.h>
 #include <mysql.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-enum { UPDATES = 100 };
-static int listener, asked;
-static struct sockaddr_in address;
+static int asked;
 
 /* ---- The server: the part of the protocol that a statement needs which has no rows ---- */
 
@@ -58,17 +52,12 @@ static void *answer(void *argument) {
         done[1] = 0;
         if (packet[0] == QUERY && sscanf(packet + 1, "UPDATE %d", &rows) == 1) {
             done[1] = (char)rows;
-            for (asked++; asked < UPDATES;)
+            for (asked++; asked < CLIENTS;)
                 usleep(1000);
         }
         send_packet(connection, 1, done, sizeof done);
     }
     CHECK_EQUAL(close(connection), 0);
-    return NULL;
-}
-BODY(serve) {
-    for (int i = 0; i < UPDATES; i++)
-        haft_io_spawn(answer, check_number(accept(listener, NULL, NULL)));
     return NULL;
 }
 
@@ -90,20 +79,8 @@ static void *update(void *argument) {
     return NULL;
 }
 BODY(update_all) {
-    socklen_t size = sizeof address;
     asked = 0;
-    listener = socket(AF_INET, SOCK_STREAM, 0);
-    address =
-        (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    CHECK_EQUAL(bind(listener, (struct sockaddr *)&address, size), 0);
-    CHECK_EQUAL(listen(listener, UPDATES), 0);
-    CHECK_EQUAL(getsockname(listener, (struct sockaddr *)&address, &size), 0);
-    haft_io_task_t *tasks[UPDATES + 1] = {haft_io_async(serve, NULL)};
-    for (intptr_t i = 1; i <= UPDATES; i++)
-        tasks[i] = haft_io_async(update, check_number(i));
-    for (int i = 0; i <= UPDATES; i++)
-        CHECK_EQUAL(haft_io_join(tasks[i], NULL), 0);
-    CHECK_EQUAL(close(listener), 0);
+    serve_clients(answer, update);
     return NULL;
 }
 static void update_on(const haft_io_run_options_t *options) {

@@ -655,6 +655,8 @@ static void use_further_locks(void) {
     IS(0, pthread_mutex_unlock, (&mutex));
     IS(0, pthread_mutex_clocklock, (&mutex, CLOCK_MONOTONIC, &past));
     pthread_mutex_unlock(&mutex);
+    IS(0, pthread_mutex_trylock, (&mutex));
+    pthread_mutex_unlock(&mutex);
     pthread_rwlock_init(&lock, NULL);
     IS(0, pthread_rwlock_timedrdlock, (&lock, &past));
     pthread_rwlock_unlock(&lock);

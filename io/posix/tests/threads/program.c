@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program with threads, for run.sh; the argument says what it does. */
+/* A program with threads, for run.sh; the argument selects what it does. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -73,6 +73,42 @@ static void load(char *path) {
         free(memory[i]);
     pthread_create(&thread, NULL, loads, path);
     pthread_join(thread, NULL);
+}
+
+/* ---- One that is closed while threads have used its variables, and loaded again ---- */
+
+static pthread_barrier_t used, loaded;
+static int *(*variable_of)(void);
+
+static void *open_library(const char *path) {
+    void *library = dlopen(path, RTLD_NOW);
+    *(void **)&variable_of = library != NULL ? dlsym(library, "place") : NULL;
+    if (variable_of == NULL)
+        exit(1);
+    return library;
+}
+static void *uses_twice(void *sum) {
+    *variable_of() += 5;
+    pthread_barrier_wait(&used);
+    pthread_barrier_wait(&loaded);
+    __atomic_fetch_add((int *)sum, *variable_of(), __ATOMIC_RELAXED);
+    return NULL;
+}
+static void load_again(const char *path) {
+    pthread_t threads[THREADS];
+    int sum = 0;
+    void *library = open_library(path);
+    pthread_barrier_init(&used, NULL, THREADS + 1);
+    pthread_barrier_init(&loaded, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, uses_twice, &sum);
+    pthread_barrier_wait(&used);
+    dlclose(library);
+    open_library(path);
+    pthread_barrier_wait(&loaded);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    printf("%d in the variables of a library that is loaded again\n", sum);
 }
 
 /* ---- Streams ---- */
@@ -161,6 +197,8 @@ int main(int count, char **arguments) {
     }
     if (strcmp(what, "loads") == 0)
         load(arguments[2]);
+    if (strcmp(what, "loads again") == 0)
+        load_again(arguments[2]);
     if (strcmp(what, "lines") == 0)
         read_lines();
     if (strcmp(what, "locks") == 0)

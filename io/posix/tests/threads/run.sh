@@ -45,6 +45,10 @@ expect 'main is 7 deep' $tasks "$work/program" recursion
 echo 'static __thread int zero[20]; int *place(void) { return &zero[10]; }' >"$work/library.c"
 "$CC" -shared -fPIC -ftls-model=initial-exec "$work/library.c" -o "$work/library.so"
 expect '0 in the new variable' $tasks "$work/program" loads "$work/library.so"
+echo 'static __thread int seven = 7; int *place(void) { return &seven; }' >"$work/library.c"
+"$CC" -shared -fPIC "$work/library.c" -o "$work/library.so"
+expect '350 in the variables of a library that is loaded again' "$work/program" 'loads again' "$work/library.so"
+expect '350 in the variables of a library that is loaded again' $tasks "$work/program" 'loads again' "$work/library.so"
 expect 'one line
 another
 nothing' $tasks "$work/program" lines
@@ -68,7 +72,7 @@ done
 
 "$CC" -std=gnu11 -O1 "$HAFT_SOURCE_DIR/examples/posix/threads/server.c" -o "$work/server" -pthread
 expect "$(cat "$HAFT_SOURCE_DIR/examples/posix/threads/server.expected")" $tasks "$work/server"
-# As many connections as there may be descriptors, each with a thread of its own.
+# A connection for each descriptor that there may be, each with a thread of its own.
 "$CC" -std=gnu11 -O1 -D_GNU_SOURCE -Wall -Wextra "$here/load.c" -o "$work/load"
 connections=1000
 [ "${HAFT_CAMPAIGN:-}" != long ] || connections=50000
