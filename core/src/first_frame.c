@@ -27,7 +27,7 @@ haft_effect_t haft_id_return = {.name = "return",
                                 .payload_size = sizeof(haft_payload_return),
                                 .default_clause = {.effect = &haft_id_return}};
 /* The ways in which a fiber comes back to its resumer without a request. Effects of programs say
-   where they are declared; these do not, and are known by that. */
+   where they are declared; `where` of these is NULL, by which resume.c knows them. */
 haft_effect_t haft_special_unwinding = {.name =
                                             "unwinding"}; /* go on up to the fiber in the payload */
 haft_effect_t haft_special_exception = {.name = "exception"}; /* a foreign exception, the payload */
