@@ -26,8 +26,8 @@ haft_effect_t haft_id_return = {.name = "return",
                                 .where = "haft.h",
                                 .payload_size = sizeof(haft_payload_return),
                                 .default_clause = {.effect = &haft_id_return}};
-/* The ways in which a fiber comes back to its resumer without a request. Effects of programs say
-   where they are declared; `where` of these is NULL, by which resume.c knows them. */
+/* The ways in which a fiber comes back to its resumer without a request. Only these effects have no
+   `where`: resume.c knows them by that. */
 haft_effect_t haft_special_unwinding = {.name =
                                             "unwinding"}; /* go on up to the fiber in the payload */
 haft_effect_t haft_special_exception = {.name = "exception"}; /* a foreign exception, the payload */
