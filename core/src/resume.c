@@ -194,7 +194,9 @@ HAFTI_INLINE haft_fiber_t *resumes_shortly(const hafti_thread_t *thread, const h
     if (!FRAMES_FIT || fiber == NULL || handles == NULL ||
         fiber->owner != thread->current->serial || (fiber->resumer.room & HAFTI_ROOM_LOOK) != 0)
         return NULL;
-    bool again = fiber->context.gate == HAFTI_GATE_OPEN && fiber->scope.handles == handles;
+    bool again = fiber->context.gate == HAFTI_GATE_OPEN &&
+                 (fiber->scope.handles == handles ||
+                  fiber->set == __atomic_load_n(&handles->number, __ATOMIC_RELAXED));
     bool first = fiber->state == HAFT_FIBER_NEW && fiber->kind == HAFT_KIND_SEGMENTED &&
                  fiber->language == NULL && handles->number >= HAFTI_SET_FIRST;
     return again || first ? haft_only_on_segments(thread) : NULL;
