@@ -40,12 +40,12 @@ def first_line(*command):
 
 
 def pinned_to(processors):
-    """What a process does first to be on so many processors."""
+    """Puts a new process on so many processors."""
     return lambda: os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-processors:])
 
 
 def measured(command, processors, environment=None):
-    """What one process prints, on so many processors; None if it fails."""
+    """The output of one process, on so many processors; None if it fails."""
     try:
         return subprocess.run([str(part) for part in command], check=True, stdout=subprocess.PIPE, text=True,
                               preexec_fn=pinned_to(processors), timeout=120, env={**os.environ, **(environment or {})}).stdout
@@ -72,13 +72,13 @@ def number_of(text):
 
 
 def echo_words(command, environment):
-    """What echo prints behind the size; None if it fails."""
+    """The output of echo behind the size; None if it fails."""
     text = measured(command, 2, environment)
     return None if text is None else text.split("bytes:")[1].split()
 
 
 def used_by(command, processors):
-    """What one process has used of the system; None if it fails."""
+    """The system's time and memory that one process has used; None if it fails."""
     process = subprocess.Popen([str(part) for part in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                preexec_fn=pinned_to(processors))
     _, status, usage = os.wait4(process.pid, 0)
@@ -148,7 +148,7 @@ def check_pages(made, by):
 
 
 def arguments_of(documentation, works):
-    """What scripts like this one are told."""
+    """The arguments of scripts like this one."""
     parser = argparse.ArgumentParser(description=documentation, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=lambda folder: pathlib.Path(folder).resolve(),
                         default=ROOT / "build" / "bench" / "bench")

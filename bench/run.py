@@ -1010,7 +1010,7 @@ def compile_table(entries):
 
 
 def later(results):
-    """What was measured again, and when."""
+    """The rows that were measured again, and when."""
     names = {}
     for name, date in results.get("dates", {}).items():
         names.setdefault(date, []).append(name)
@@ -1021,7 +1021,7 @@ def report(results):
     """The text of report.md, from what results.json holds."""
     parts = [
         "# Benchmarks",
-        "Written by `bench/run.py`, which says how it measures. "
+        "Written by `bench/run.py`, which has how it measures. "
         f"{results['machine']}, {results['date']}{later(results)}. "
         "Compare figures of one table only; other programs may have run on the machine, so two figures "
         "that differ by less than half may be equal.",
@@ -1273,7 +1273,7 @@ def summarise(results):
 
 
 def part_of(results, name):
-    """What the promises of one benchmark are judged by."""
+    """The figures by which the promises of one benchmark are judged."""
     samples = results["series"].get(name)
     part = {"series": {name: samples} if samples else {}}
     parts = (

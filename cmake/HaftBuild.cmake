@@ -43,7 +43,7 @@ else()
   message(FATAL_ERROR "Haft runs on x86-64 and AArch64 Linux, not on ${CMAKE_SYSTEM_PROCESSOR}")
 endif()
 
-# The name by which a test says, in NOT_IN, that it does not run in this configuration.
+# The name of this configuration. A test with the name in its NOT_IN does not run here.
 set(HAFT_CONFIGURATION native)
 if(HAFT_SANITIZE MATCHES "address|thread")
   set(HAFT_CONFIGURATION ${CMAKE_MATCH_0})
@@ -75,7 +75,7 @@ function(haft_is_in result names)
   set(${result} ${is_in} PARENT_SCOPE)
 endfunction()
 
-# What holds for every test: exit status 77 means that it cannot run here. Tests that could go on for
+# Gives a test what all have: exit status 77 means that it cannot run here. Tests that could go on for
 # as long as one likes are bounded by HAFT_CAMPAIGN=short|long in the environment of ctest.
 function(haft_test_properties name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "SERIAL" "TIMEOUT" "LABELS;ENVIRONMENT")
@@ -259,7 +259,7 @@ function(haft_libraries name)
   set_target_properties(${library} PROPERTIES VERSION ${PROJECT_VERSION}
     SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   target_link_libraries(${library} PUBLIC ${arg_ON})
-  # Nobody resolves a symbol of the library on a small stack.
+  # Symbols are resolved when the library is loaded: a small stack has no room for the resolver.
   target_link_options(${library} PRIVATE -Wl,-z,now)
   add_library(${library}_static STATIC $<TARGET_OBJECTS:${library}_objects>)
   target_link_libraries(${library}_static PUBLIC ${archives})

@@ -39,7 +39,7 @@ file(GLOB documents CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/docs/*.md")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/README.md"
   "${PROJECT_SOURCE_DIR}/CHANGELOG.md" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(FILES ${documents} "${PROJECT_SOURCE_DIR}/docs/trace.svg" DESTINATION "${CMAKE_INSTALL_DOCDIR}/docs")
-# What the pages link to, where they look for it.
+# Files that the pages link to, where the links lead.
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/examples" DESTINATION "${CMAKE_INSTALL_DOCDIR}"
   PATTERN CMakeLists.txt EXCLUDE)
 foreach(file IN ITEMS CONTRIBUTING.md bench/README.md bench/http/idle.svg bench/http/report.md bench/http/rising.svg bench/io/report.md compat/seff.h compat/cpp-effects/cpp-effects.h

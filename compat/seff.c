@@ -234,7 +234,7 @@ static void finished(seff_coroutine_t *k) {
     haft_fiber_drop(fiber);
 }
 
-/* Another set than the one before, and what cannot be resumed. */
+/* Resumes with another set than the one before, and reports what cannot be resumed. */
 seff_request_t seff_resume_slow(seff_coroutine_t *k, void *argument, effect_set handled) {
     check_coroutine(k, "seff_resume");
     const haft_handles_t *handles = set_of(handled);
@@ -558,7 +558,8 @@ void seff_exit_sized(seff_coroutine_t *k, effect_id id, void *payload, size_t si
     leave(k, id, copy(kept, payload, size));
 }
 
-/* No handler on the chain that seff.h knows: the default handler, or a fiber of haft.h. */
+/* Throws where the chain has no handler that seff.h knows: to a fiber of haft.h, or to the default
+   handler. */
 static __attribute__((noreturn)) void throw_elsewhere(effect_id id, void *payload) {
     haft_effect_t *effect = seff_effect_of(id);
     if (haft_locate(effect) != NULL)

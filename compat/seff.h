@@ -259,7 +259,7 @@ case (id): {                                                                    
                                                        "_syscall_wrapper, . - " #function          \
                                                        "_syscall_wrapper\n"                        \
                                                        ".popsection\n");                           \
-    /* Whatever its type is: seen by the linker, and not declared here. */                         \
+    /* The linker finds it, whatever its type is: no header need declare it. */                    \
     extern void seff_wrapped_##function(void) __asm__(#function);                                  \
     static __attribute__((used)) void (*seff_needed_##function)(void) = seff_wrapped_##function;   \
     result function##_syscall_wrapper(__VA_ARGS__) __asm__(#function "_syscall_wrapper")

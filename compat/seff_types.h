@@ -35,7 +35,8 @@ typedef struct seff_coroutine {
     seff_start_fun_t *function; /* NULL: released */
     void *argument;
     size_t stack_size; /* as it was asked for */
-    effect_id left_by; /* what its last request says, where that does not come from a descriptor: */
+    effect_id left_by; /* the number of its last request, where that does not come from a
+                          descriptor: */
     void *left;        /* the result, or the payload of the effect that ended it, */
     void *left_large;  /* allocated, if there is no room for it here: */
     uint64_t left_small[4];

@@ -2,7 +2,7 @@
 /*
  * The functions that code compiled with -fsplit-stack finds in libhaft-compat when it needs more
  * stack. Coroutines there have stacks of the default kind, and the check of such code would compare
- * with a limit that nobody sets: a fault without a message. So the linker stops, at a name that
+ * with a limit that is not set: a fault without a message. So the linker stops, at a name that
  * tells what to do.
  *
  * (libhaft-split, which knows both kinds of stacks, may come before libhaft-compat.)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The code in the documents compiles without warnings and prints what they say it prints. The blocks of
+# The code in the documents compiles without warnings and prints what they claim. The blocks of
 # a section in one language make one program; the ```text block after them is its output. A program in
 # OCaml may come with ```c blocks, its functions in C, and with a ```dune block, which builds it once more.
 # Usage: test_documents.sh c|ocaml FILE... The first does C and C++.

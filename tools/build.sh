@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # build.sh PRESET [CMAKE OPTION...]: configure and build one preset below $HAFT_BUILD_ROOT.
 # Quiet when all is well, or with HAFT_BUILD_PROGRESS a line for each file; on failure prints what the
-# tools said and exits 1. Where there is ccache, what was compiled before, in this folder or another copy
+# tools printed, and exits 1. Where there is ccache, what was compiled before, in this folder or another copy
 # of it, is not compiled again.
 set -u
 cd "$(dirname "$0")/.." || exit 1

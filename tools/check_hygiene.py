@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_hygiene.py: what no commit may hold: markers of a merge, compiled files, and comments or pages that
-name a file of the project that does not exist."""
+"""check_hygiene.py: what no commit may hold: markers of a merge, compiled files, comments or pages that name a
+file of the project that does not exist, and private headers of io and http whose guard is not HAFTI_..."""
 import pathlib
 import re
 import sys
@@ -17,6 +17,7 @@ known = {pathlib.PurePath(p).name for p in paths}
 COMPILED = re.compile(r"\.(pyc|o|a|so|class|cm[aiox]|cmxa|rlib)$")
 MARKER = re.compile(r"^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)( |$)", re.M)
 SOURCE = re.compile(r"\.(c|h|cpp|hpp|S|rs|ml|mli|py|sh|cmake)$|CMakeLists\.txt$")
+PRIVATE = re.compile(r"^(io|io/posix|http|http/tls)/src/.*\.h$")
 BLOCK = r"/\*.*?\*/|(?<!:)//[^\n]*"
 LINE = r"^\s*#[^\n]*"
 COMMENTS = {".ml": r"\(\*.*?\*\)", ".mli": r"\(\*.*?\*\)", ".py": LINE, ".sh": LINE, ".cmake": LINE, ".txt": LINE}
@@ -36,6 +37,8 @@ for path in paths:
         wrong.append(f"{path}:{text.count(chr(10), 0, match.start()) + 1}: a marker of a merge")
     if not SOURCE.search(path):
         continue
+    if PRIVATE.search(path) and not re.search(r"^#ifndef HAFTI_", text, re.M):
+        wrong.append(f"{path}: the guard of a private header begins with HAFTI_")
     suffix = pathlib.PurePath(path).suffix
     for comment in re.finditer(COMMENTS.get(suffix, BLOCK), text, re.S | re.M):
         for name in NAME.finditer(comment.group()):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Whether C++ has every field of C's option structs, or says why not.
+"""Whether C++ has every field of C's option structs, or a reason in LEFT_OUT.
 
 An option struct of C++ is made of a list (io/include/haft/io_options.hpp). The compiler finds a field that C does not
 have; this finds one that only C has. LEFT_OUT has those that C++ fills in itself or keeps from its users.

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 """check_refusals.py [--write | --list]: whether each mistake of a program that a call refuses is told in words.
 
-A call that returns an error number because of a mistake of the program says why by haft_io_refuse (in
-libhaft-http by hafti_http_refuse, in libhaft by haft_refused). The script holds three places together:
+A call that returns an error number because of a mistake of the program tells the reason by
+haft_io_refuse (in libhaft-http by hafti_http_refuse, in libhaft by haft_refused). The script holds
+three places together:
 
 - Each such call in the sources is seen by a line REFUSES(call, NUMBER, "words") of a test, and each such line
   belongs to a call in the sources.
@@ -81,7 +82,7 @@ def sources():
 
 
 def pattern_of(function, format_):
-    """What a refusal's message looks like: the conversions may be anything."""
+    """The form of a refusal's message: the conversions may be anything."""
     parts = re.split(r"%(?:%|[-+ #0]*(?:\d+|\*)?(?:\.(?:\d+|\*))?(?:hh|h|ll|l|z|j|t)?[a-zA-Z])", format_)
     return re.compile(f"{function}: " + ".*".join(map(re.escape, parts)), re.S)
 

@@ -74,7 +74,7 @@ compare_word_frequency() {
 }
 compare_word_frequency
 
-# Those of Rust, by cargo, which needs the crate cc; and one of them for the other architecture, where there are a
+# Runs the examples of Rust, by cargo, which needs the crate cc; and one of them for the other architecture, where there are a
 # cross compiler, an emulator and the target's std.
 rust_example() {
   printf '\n== rust/haft/examples/%s.rs%s\n' "$1" "$2"

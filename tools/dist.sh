@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# dist.sh FOLDER: pack what is committed as FOLDER/haft-VERSION.tar.gz. What is unpacked from it builds,
-# tests and installs itself without git.
+# dist.sh FOLDER: pack what is committed as FOLDER/haft-VERSION.tar.gz. The unpacked
+# archive builds, tests and installs itself without git.
 set -eu
 cd "$(dirname "$0")/.."
 mkdir -p "$1"

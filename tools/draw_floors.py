@@ -4,7 +4,7 @@
 
     python3 tools/draw_floors.py http/src | dot -Tsvg >http.svg
 
-A box is a floor with its files, and an arrow says that files of one include a header of the other (in Rust:
+A box is a floor with its files, and an arrow means that files of one include a header of the other (in Rust:
 name a module of it). Without a room, all are drawn. `--text` prints the list that docs/HACKING.md has,
 `--write` puts it there, and `--check` compares the two.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the checks of this folder know of the project: its files, and the lines of tools/floors.txt."""
+"""The facts that the checks of this folder share: the project's files, and the lines of tools/floors.txt."""
 import pathlib
 import subprocess
 

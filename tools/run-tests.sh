@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# run-tests.sh [CONFIGURATION...]: build and test each configuration, then print the totals. It says what
+# run-tests.sh [CONFIGURATION...]: build and test each configuration, then print the totals. It prints what
 # it begins to do, and how long it has been at work.
 # Without arguments: the configuration that finds most mistakes, or with CI=true all of them.
-# A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. Those of ocaml-VERSION
-# get their compiler from with-ocaml.sh. docs/HACKING.md says what each is for.
+# A configuration is a preset of CMakePresets.json, or freestanding-COMPILER. The configurations ocaml-VERSION
+# get their compiler from with-ocaml.sh. docs/HACKING.md has what each is for.
+# While a configuration is tested, which is mostly waiting, the next is built.
 # HAFT_CAMPAIGN=short|long bounds the tests that can go on for as long as one likes. With CI=true they
 # are long once as the programs are, once with each sanitizer.
 set -u
@@ -58,8 +59,8 @@ fi
 passed_total=0
 failed_total=0
 
-# say WORD...: a line with the step's number and the minutes and seconds since the start.
-say() {
+# progress WORD...: a line with the step's number and the minutes and seconds since the start.
+progress() {
   elapsed=$(($(date +%s) - started))
   printf '[%d/%d %2d:%02d] %s\n' "$number" "$count" $((elapsed / 60)) $((elapsed % 60)) "$*"
 }
@@ -68,7 +69,7 @@ say() {
 summary() {
   skipped=
   [ "$4" -eq 0 ] || skipped=", $4 cannot run here"
-  say "$1: $2 passed, $3 failed$skipped"
+  progress "$1: $2 passed, $3 failed$skipped"
   passed_total=$((passed_total + $2))
   failed_total=$((failed_total + $3))
 }
@@ -80,7 +81,7 @@ campaign_of() {
   esac
 }
 
-# What the failing tests printed, and their names.
+# Prints the output of the failing tests, and their names.
 show_failures() {
   sed -E -e '/^ *Start +[0-9]+: /d' -e '/^ *[0-9]+\/[0-9]+ Test +#[0-9]+: .*(Passed|\*Skipped) /d' \
     -e '/^[0-9]+% tests passed/,/^The following tests FAILED/d' "$1"
@@ -91,19 +92,51 @@ junit_count() {
   sed -n "s/^[[:space:]]*$1=\"\([0-9]*\)\".*/\1/p; s/.*<testsuite .*[[:space:]]$1=\"\([0-9]*\)\".*/\1/p" "$2" | head -n 1
 }
 
-run_preset() {
+# surroundings CONFIGURATION: sets with and prefix, the commands that its build and its tests run under.
+surroundings() {
   with=
   prefix=
   case $1 in
   *-address | *-thread) prefix=$fixed_addresses ;;
   ocaml-*) with="sh tools/with-ocaml.sh ${1#ocaml-}" ;;
   esac
-  say "$1: building"
-  if ! $with sh tools/build.sh "$1"; then
+}
+
+# begin_to_build CONFIGURATION: builds it beside what goes on. (A command in the background ignores
+# what Ctrl-C sends.)
+builder=
+trap 'trap - TERM; kill 0' INT
+begin_to_build() {
+  surroundings "$1"
+  $with sh tools/build.sh "$1" >"$root/$1.ahead.log" 2>&1 &
+  builder=$!
+}
+
+# is_built CONFIGURATION: waits for its build, or makes it if none has begun.
+is_built() {
+  progress "$1: building"
+  if [ -z "$builder" ]; then
+    surroundings "$1"
+    $with sh tools/build.sh "$1"
+    return
+  fi
+  wait "$builder"
+  built=$?
+  builder=
+  [ $built -eq 0 ] || cat "$root/$1.ahead.log"
+  return $built
+}
+
+# run_preset CONFIGURATION NEXT: NEXT, if it is one, is built meanwhile.
+run_preset() {
+  if ! is_built "$1"; then
+    [ -z "$2" ] || begin_to_build "$2"
     summary "$1" 0 1 0
     return
   fi
-  say "$1: testing"
+  [ -z "$2" ] || begin_to_build "$2"
+  surroundings "$1"
+  progress "$1: testing"
   log=$root/$1.test.log
   report=$root/$1.junit.xml
   rm -f "$report"
@@ -146,11 +179,25 @@ run_freestanding() {
   fi
 }
 
-for configuration; do
+while [ $# -gt 0 ]; do
+  configuration=$1
+  shift
   number=$((number + 1))
   case $configuration in
   freestanding-*) run_freestanding "$configuration" ;;
-  *) run_preset "$configuration" ;;
+  *)
+    next=
+    for later; do
+      case $later in
+      freestanding-*) ;;
+      *)
+        next=$later
+        break
+        ;;
+      esac
+    done
+    run_preset "$configuration" "$next"
+    ;;
   esac
 done
 

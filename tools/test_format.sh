@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# C and C++ are laid out as .clang-format says (`make format`). Releases of clang-format differ: this
+# C and C++ have the layout of .clang-format (`make format`). Releases of clang-format differ: this
 # is for 14, Debian 12's. Exit status 77: it is not here.
 set -u
 cd "$HAFT_SOURCE_DIR" || exit 1

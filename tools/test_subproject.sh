@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Haft as a part of another project, by add_subdirectory and by FetchContent: a program of C++ links
 # haft::haft_http alone; there are no tests, the build type stays the project's, and its installation has nothing of
-# Haft's. And CMake for another system says in words that Haft does not run there.
+# Haft's. And CMake for another system prints that Haft does not run there.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -82,7 +82,7 @@ fetch() {
 build_compiler() (
   rm -rf "$compiler" "$source"
   mkdir "$source" && tar -xzf "$archive" -C "$source" --strip-components=1 || exit 1
-  # (The registry's archives do not keep who may execute what.)
+  # (The registry's archives do not keep the permission to execute.)
   cd "$source" && chmod +x configure build-aux/* || exit 1
   # shellcheck disable=SC2086 # a list of options
   logged ./configure --prefix="$compiler" --disable-debugger --disable-debug-runtime \
@@ -126,7 +126,7 @@ package() {
   mkdir -p "$packages/$1" && cat >"$packages/$1/META"
 }
 
-# What ocamlfind knows about the compiler's own libraries.
+# Writes the META files of the compiler's own libraries, for ocamlfind.
 describe_libraries() {
   package bytes </dev/null
   package unix <<'END'

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // handler_sieve, Boost.Context: every prime found drives the rest of the search on a fiber of its
-// own, says no for its multiples and passes the other questions outwards. Stacks are of 8 KiB, from
-// malloc: of all sizes and allocators they take the least time.
+// own, answers no for its multiples and passes the other questions outwards. Stacks are of 8 KiB,
+// from malloc: of all sizes and allocators they take the least time.
 #include "../program.h"
 #include "requester.hpp"
 

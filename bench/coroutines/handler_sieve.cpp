@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// handler_sieve, C++20 coroutines: every prime found drives the rest of the search, says no for
+// handler_sieve, C++20 coroutines: every prime found drives the rest of the search, answers no for
 // its multiples and passes the other questions outwards.
 #include "../program.h"
 #include "requester.hpp"

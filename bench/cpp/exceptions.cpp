@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* Exceptions as an effect whose clause never resumes, beside those of the language (figures 10 and
- * 11): an operation installs a handler and, where the name says so, raises. `deep` raises below ten
- * frames, each with a local that has a destructor. */
+ * 11): an operation installs a handler and, in the cases `raised`, raises. `deep` raises below
+ * ten frames, each with a local that has a destructor. */
 #include "../harness.h"
 
 #include <haft.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // handler_sieve, Haft for C++: every prime found installs a handler around the rest of the search,
-// whose clause says no for its multiples and performs outwards otherwise.
+// whose clause answers no for its multiples and performs outwards otherwise.
 #include "../program.h"
 
 #include <haft.hpp>

@@ -4,7 +4,7 @@
  *
  *   general     both clauses take the resumption; the handler object lives with the computation
  *   static      the same, performed to a handler that is named
- *   unmanaged   the same, the handler being a local of whoever handles
+ *   unmanaged   the same, the handler being a local of the caller
  *   lambdas     general clauses that are lambdas
  *   plain       clauses without a resumption, run in place
  */

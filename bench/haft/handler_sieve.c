@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* handler_sieve, Haft, by requests: every prime found resumes the rest of the search on a fiber of
- * its own, says no for its multiples and performs outwards otherwise. */
+ * its own, answers no for its multiples and performs outwards otherwise. */
 #include "../program.h"
 
 #include <haft.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* skynet, Haft, through seff.h. The includer says how a coroutine is made (skynet_coroutine). */
+/* skynet, Haft, through seff.h. The includer defines how a coroutine is made (skynet_coroutine). */
 #include <seff.h>
 
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `haft PORT`: the answer of load.c by libhaft-http, with its default limits but that of
-   connections. HAFT_IO_BACKEND chooses the back end, THREADS says how many threads there are. */
+   connections. HAFT_IO_BACKEND chooses the back end, THREADS is the number of threads. */
 #include <haft/http.h>
 
 #include <stdlib.h>

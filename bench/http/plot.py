@@ -19,7 +19,7 @@ STYLE = """
     .grid { stroke: #3d444d }
   }
 """
-# Legible on both grounds, and by those who do not tell red from green; Haft's first.
+# Legible on both grounds, and by readers to whom red and green look alike; Haft's first.
 OURS = ["#2f81f7", "#54aeff", "#8250df", "#1b7c83", "#0550ae"]
 PEERS = ["#d4a72c", "#e16f24", "#bf3989", "#8c959f", "#1f883d", "#a475f9"]
 WIDTH, HEIGHT, LEFT, TOP, BETWEEN = 210, 150, 52, 44, 62

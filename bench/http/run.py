@@ -35,7 +35,7 @@ sys.path.insert(0, str(ROOT / "bench"))
 import measuring  # noqa: E402
 import plot  # noqa: E402
 
-WORKS = ["load", "latency", "tails", "rising", "idle", "middleware", "http2", "tls", "tls_idle", "json"]
+WORKS = ["load", "latency", "tails", "rising", "idle", "middleware", "recorded", "http2", "tls", "tls_idle", "json"]
 LOOP = "epoll loop"
 CONNECTIONS = [64, 1000]
 SAME_RATE = 20000  # requests a second, at which the latencies of all are measured, too
@@ -51,12 +51,13 @@ MOST_IDLE = 5  # KiB
 MOST_TLS_IDLE = 6  # KiB beside what OpenSSL holds
 OPENSSL = "OpenSSL alone"
 MOST_MIDDLEWARE = 100  # ns
+MOST_LOST = 10  # per cent of the requests a second, while a run is recorded
 MOST_HTTP2 = 0.8  # of nghttpd's processor time
 # The questions to a service in JSON, and its data.
 ASKED = {"one entry": "/todo/7", "all 20 entries": "/todo"}
 TODO = ("create table todo (id integer primary key, what text not null); insert into todo values " +
         ", ".join(f"({number}, 'entry {number}')" for number in range(1, 21)) + ";")
-# Of which figure (1: microseconds a request; 2: of these in user mode) the better of Haft's two back ends may be how many
+# By which figure (1: microseconds a request; 2: of these in user mode) the better of Haft's two back ends may be how many
 # times a peer's, with 64 connections and with 1,000.
 LIMITS = [(LOOP, 1, 1.2, 1.1), ("may_minihttp", 1, 0.93, 0.93), ("may_minihttp", 2, 1.0, 1.0),
           ("hyper", 1, 0.83, 0.9), ("hyper", 2, 0.6, 0.6), ("nginx", 1, 0.55, 0.55), ("Go", 1, 0.45, 0.45)]
@@ -113,7 +114,7 @@ def servers(build, builds=measuring.builds):
 
 
 def versions(found):
-    """Of what the figures depend on."""
+    """The machine and the versions on which the figures depend."""
     manifest = (HERE / "rust" / "Cargo.toml").read_text(encoding="utf-8")
     crate = {name: re.search(rf'^{name} = .*?"=([^"]*)"', manifest, re.MULTILINE)[1]
              for name in ("hyper", "tokio", "may", "may_minihttp")}
@@ -140,7 +141,7 @@ def free_port():
 
 
 def loaded(build, server, mode, connections, seconds, path=""):
-    """What load prints; None if it fails."""
+    """The output of load; None if it fails."""
     command, environment = server
     port = free_port()
     text = measuring.measured([build / "http" / "load", mode, f"{port}{path}", connections, seconds, *command(port)],
@@ -161,7 +162,7 @@ def measure_load(build, found, repeats, seconds):
 
 def measure_latency(build, found, repeats, seconds, connections=64):
     """At two thirds of what the server answered before, and at a rate that is the same for all: requests a second, three
-    percentiles in microseconds, and the usual 99th, as load.c says."""
+    percentiles in microseconds, and the usual 99th (load.c)."""
     def run(server):
         most = loaded(build, server, "full", connections, seconds)
         own = None if most is None else loaded(build, server, most[0] * 2 / 3, connections, seconds)
@@ -209,10 +210,30 @@ def measure_idle(build, found, counts):
 
 
 def measure_middleware(build, repeats, requests):
-    """Ten figures each time, in pairs, as middleware.cpp says."""
+    """Ten figures each time, in pairs (middleware.cpp)."""
     path = build / "http" / "middleware"
     texts = [measuring.measured([path, requests], 1) for _ in range(repeats if path.exists() else 0)]
     return [[float(word) for word in text.split()] for text in texts if text is not None]
+
+
+def measure_recorded(build, found, repeats, seconds):
+    """Requests a second and microseconds a request: as it is, recorded into a file in memory, and with requests kept, of which
+    none fails. The three of a back end take turns."""
+    folder = pathlib.Path("/dev/shm") / f"haft-http-recorded.{os.getpid()}"
+    ways = {"as it is": {}, "recorded": {"HAFT_IO_RECORD": str(folder / "run")},
+            "keeping requests": {"HAFT_IO_KEEP_REQUESTS": str(folder / "requests")}}
+
+    def run(name, connections, more):
+        command, environment = found[name]
+        figures = loaded(build, (command, {**environment, **more}), "full", connections, seconds)
+        return None if figures is None else figures[:2]
+    folder.mkdir()
+    try:
+        return {name: {str(connections): measuring.series(
+            {way: lambda name=name, connections=connections, more=more: run(name, connections, more) for way, more in ways.items()},
+            repeats) for connections in CONNECTIONS} for name in HAFT if name in found}
+    finally:
+        shutil.rmtree(folder)
 
 
 # ---- HTTP/2, whose load is nghttp2's h2load ----
@@ -228,7 +249,7 @@ def wait_for_port(port):
 
 
 def loaded_by(server, load):
-    """What the command that `load` makes of a port prints, and the seconds the server has used: in all, in user mode."""
+    """The output of the command that `load` makes of a port, and the seconds the server has used: in all, in user mode."""
     command, environment = server
     port = free_port()
     words = [str(word) for word in command(port)]
@@ -441,7 +462,7 @@ def load_tables(load):
 
 
 def loop_beside_nginx(load):
-    """What can be reached at all by a server that reads once a request, and writes once."""
+    """The limit of a server that reads once a request, and writes once."""
     pairs = [(median(figures, LOOP, 1), median(figures, "nginx", 1)) for figures in load.values()]
     if any(None in pair for pair in pairs):
         return ""
@@ -527,6 +548,26 @@ def middleware_table(runs):
     return measuring.table(["ten around a request, ns", "once a request", limit, "again at once", limit], rows)
 
 
+def recorded_section(results):
+    figures = results.get("recorded")
+    if not figures:
+        return ""
+    rows = []
+    for name, by_connections in figures.items():
+        for connections, ways in by_connections.items():
+            lost = {way: 100 * (1 - median(ways, "as it is", 1) / median(ways, way, 1)) for way in ways}
+            rows.append([f"{name}, {int(connections):,} connections", *(with_spread(ways, way, 1) for way in ways),
+                         *(f"{lost[way]:.1f}" for way in list(ways)[1:]), str(MOST_LOST), measuring.verdict(lost["recorded"], MOST_LOST),
+                         *(with_spread(ways, way, 0) for way in ways)])
+    return f"""
+## While it is recorded
+
+A server of one thread, recorded into a file in memory (`HAFT_IO_RECORD`), and with requests kept, of which none fails (`HAFT_IO_KEEP_REQUESTS`). What it loses of its requests a second is by the processor time that each takes, since the requests that were answered depend as much on what else ran on the machine.{loaded_note(results, "recorded")}
+
+{measuring.table(["processor time of a request, us", "as it is", "recorded", "keeping requests", "lost, %", "lost by keeping, %", "at most",
+                  "met", "requests a second", "recorded", "keeping requests"], rows)}"""
+
+
 def http2_section(figures):
     if not figures:
         return ""
@@ -600,7 +641,7 @@ A to-do list is read, with 64 connections, one request at a time each: from SQLi
 def report(results):
     return f"""# Benchmarks of libhaft-http
 
-Written by `bench/http/run.py`. {results['machine']}, {results['date']}; {results['versions']}. Medians of {results['repeats']} runs that take turns [least to most]; compare figures of one table only. The load average was {results['load_average']} when they began: the more that is, the less the figures say. The peers: {results['peers']}.
+Written by `bench/http/run.py`. {results['machine']}, {results['date']}; {results['versions']}. Medians of {results['repeats']} runs that take turns [least to most]; compare figures of one table only. The load average was {results['load_average']} when they began: the more that is, the less the figures are worth. The peers: {results['peers']}.
 
 HTTP/1.1 without TLS. Each connection is kept and has one request at a time, with three fields; the answer has 1 KiB. The server has one thread and one processor, the load the other.
 
@@ -632,7 +673,7 @@ Resident memory of the server, page tables included, for each connection that ha
 
 Ten handlers of effects around a request: how much longer it then takes from before the outermost to the handler of the route and back. Once a request, behind the system calls by which it has come, their code and stack are in no near cache; at once again, a hundred times in a row, all is.{loaded_note(results, "middleware")}
 
-{middleware_table(results['middleware'])}{http2_section(results.get('http2'))}{tls_section(results.get('tls'))}{tls_idle_section(results.get('tls_idle'))}{json_section(results.get('json'))}"""
+{middleware_table(results['middleware'])}{recorded_section(results)}{http2_section(results.get('http2'))}{tls_section(results.get('tls'))}{tls_idle_section(results.get('tls_idle'))}{json_section(results.get('json'))}"""
 
 
 def front_table(results):
@@ -683,6 +724,8 @@ def main():
                 results[name] = measure_tls_idle(build, found, [20] if quick else TLS_IDLE)
             elif name == "json":
                 results[name] = measure_json(build, repeats, 0.1 if quick else 1, builds)
+            elif name == "recorded":
+                results[name] = measure_recorded(build, found, repeats, seconds)
             elif name == "idle":
                 results[name] = measure_idle(build, found, [100] if quick else IDLE)
             else:

@@ -3,11 +3,12 @@
  * An operation of a run that is recorded: two tasks of one thread send each other 64 bytes over a
  * pair of sockets, and one draws random numbers, which asks nothing of the kernel that costs much.
  *
- *     recorded FILE       records into FILE, and prints the bytes of the record, too
- *     recorded            the same without
+ *     recorded FILE
  *
- * Prints nanoseconds of the processor's time an operation with its switch of tasks, and
- * nanoseconds a reading of the time.
+ * By turns without a record and into FILE, in runs of one process, so that a machine with other
+ * work delays both alike. Prints, as medians, nanoseconds of the processor's time an operation with
+ * its switch of tasks: as it is, recorded, and the median of what a run took more than the one
+ * before it; the same for a reading of the time; and the bytes of the record for each.
  */
 #define _GNU_SOURCE
 #include <haft/io.h>
@@ -18,8 +19,9 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-enum { ROUNDS = 100000, TIMES = 1000000, SIZE = 64 };
+enum { ROUNDS = 10000, TIMES = 100000, SIZE = 64, TURNS = 30 };
 static int ends[2];
+static double operation, reading; /* of the run that has ended */
 
 static double used(void) {
     struct rusage usage;
@@ -52,17 +54,46 @@ static void *exchange(void *unused) {
         now += haft_io_now() & 1;
     double end = used();
     haft_io_join(task, NULL);
-    printf("%.1f %.1f", (between - begin) / (4.0 * ROUNDS), (end - between) / TIMES);
+    haft_io_close(ends[0]);
+    haft_io_close(ends[1]);
+    operation = (between - begin) / (4.0 * ROUNDS);
+    reading = (end - between) / TIMES;
     return now < 0 ? NULL : unused;
 }
 
+static int compare(const void *a, const void *b) {
+    double one = *(const double *)a, other = *(const double *)b;
+    return (one > other) - (one < other);
+}
+static double median(double *values) {
+    qsort(values, TURNS, sizeof *values, compare);
+    return values[TURNS / 2];
+}
+
+/* Figures of an operation, and of a reading: as it is, recorded, more. */
+static double figures[2][3][TURNS];
+static void note(int turn, int recorded) {
+    figures[0][recorded][turn] = operation;
+    figures[1][recorded][turn] = reading;
+    for (int i = 0; i < 2; i++)
+        figures[i][2][turn] = figures[i][1][turn] - figures[i][0][turn];
+}
+
 int main(int count, char **arguments) {
-    struct stat status = {0};
-    haft_io_run_options_t options = {.threads = 1, .record = count > 1 ? arguments[1] : NULL};
-    if (haft_io_run_with(&options, exchange, NULL) != 0)
+    struct stat status;
+    if (count != 2)
         return 1;
-    if (count > 1 && stat(arguments[1], &status) == 0)
-        printf(" %.1f", (double)status.st_size / (4.0 * ROUNDS + TIMES));
-    printf("\n");
+    for (int turn = 0; turn < 2 * TURNS; turn++) {
+        int recorded = turn % 2;
+        haft_io_run_options_t options = {.threads = 1, .record = recorded ? arguments[1] : NULL};
+        if (haft_io_run_with(&options, exchange, NULL) != 0)
+            return 1;
+        note(turn / 2, recorded);
+    }
+    for (int i = 0; i < 6; i++)
+        printf("%.1f ", median(figures[i / 3][i % 3]));
+    if (stat(arguments[1], &status) != 0)
+        return 1;
+    printf("%.1f\n", (double)status.st_size / (4.0 * ROUNDS + TIMES));
     return 0;
 }

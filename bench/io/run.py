@@ -55,6 +55,9 @@ CROWDED = [("apart", 2, False, 20_000), ("apart", 2, True, 5_000), ("apart", 4, 
              for threads, crowded in ((2, True), (4, False), (4, True)))]
 MOST_CROWDED = 1.5
 MOST_RECORDED = 60  # ns
+MOST_TRACED = 15  # ns an event
+READING = "a reading of the counter"
+OTHERS = ["echo", "idle", "neighbours", "crowded", "recorded", "traced"]
 APART = "a message between two threads and one back"
 NEIGHBOURS = {"alone": "alone", "flood": "beside 4 that flood with 16 KiB", "compute": "beside 2 tasks that compute 1 ms and yield"}
 IDLE = 19000  # the server and the load each have so many descriptors
@@ -79,7 +82,7 @@ def build_peers(folder):
 
 
 def versions(peers):
-    """Of what the figures depend on."""
+    """The machine and the versions on which the figures depend."""
     locked = HERE / "tokio" / "Cargo.lock"
     tokio = re.search(r'name = "tokio"\nversion = "([^"]*)"', locked.read_text(encoding="utf-8")) if locked.exists() else None
     header = pathlib.Path("/usr/include/boost/version.hpp")
@@ -93,7 +96,7 @@ def versions(peers):
 
 
 def echo_on_two(echo, kind, connections, seconds):
-    """Of a server with two threads: messages a second, and microseconds a message."""
+    """A server with two threads: messages a second, and microseconds a message."""
     words = echo_words([echo, kind, connections, 64, seconds], {"BUFFER": "1024", "THREADS": "2"})
     return None if words is None else [float(words[0]), float(words[2])]
 
@@ -140,7 +143,7 @@ def measure_echo_on_two(echo, programs, repeats, seconds):
 
 
 class Computing:
-    """As many processes that compute as there are processors, if there are to be any."""
+    """Starts processes that compute, as many as there are processors, if there are to be any."""
 
     def __init__(self, wanted):
         self.wanted = os.cpu_count() if wanted else 0
@@ -179,17 +182,27 @@ def measure_neighbours(neighbours, programs, repeats, seconds):
 
 
 def measure_recorded(program, repeats):
-    """Nanoseconds of an operation and of a reading of the time, and bytes of the record for each, by back ends."""
-    def run(backend, *file):
-        text = measured([program, *file], 1, {"HAFT_IO_BACKEND": backend})
-        return None if text is None else [float(word) for word in text.split()]
+    """Returns by back ends what recorded.c prints."""
     file = pathlib.Path("/dev/shm") / f"haft-recorded.{os.getpid()}"
+
+    def run(backend):
+        text = measured([program, file], 1, {"HAFT_IO_BACKEND": backend})
+        return None if text is None else [float(word) for word in text.split()]
     try:
-        return {backend: series({"as it is": lambda backend=backend: run(backend),
-                                 "recorded": lambda backend=backend: run(backend, file)}, repeats)
-                for backend in ("epoll", "io_uring")}
+        return series({backend: lambda backend=backend: run(backend) for backend in ("epoll", "io_uring")}, repeats)
     finally:
         file.unlink(missing_ok=True)
+
+
+def measure_traced(program, repeats):
+    """By work: nanoseconds without a trace and in one, and events; and those of a reading of the counter."""
+    figures = {}
+    for _ in range(repeats):
+        text = measured([program, "/dev/shm"], 1)
+        for line in text.splitlines() if text is not None else []:
+            name, _, numbers = line.rpartition(":")
+            figures.setdefault(name, []).append([float(word) for word in numbers.split()])
+    return figures
 
 
 def measure_trip(micro, repeats):
@@ -222,7 +235,7 @@ def measure_idle(echo, programs, connections):
 
 
 def ratio(figures):
-    """Of Haft's median to the best peer's."""
+    """The ratio of Haft's median to the best peer's."""
     others = [statistics.median(values) for name, values in figures.items() if name != "Haft" and values]
     return statistics.median(figures["Haft"]) / min(others) if others and figures.get("Haft") else None
 
@@ -241,7 +254,7 @@ def work_table(results):
     return table(["an operation, ns", *names, "Haft / better peer", "at most", "met"], rows)
 
 
-# What is judged of an echo: of which figure (messages a second, time a message, of that in user mode) the least of
+# The limits of an echo: of which figure (messages a second, time a message, of that in user mode) the least of
 # these may be how many times the least of those.
 ECHO_LIMITS = [("loops by hand", 1, "by hand", 1.03), ("Tokio", 1, "Tokio", 1), ("Go", 1, "Go", 0.8),
                ("Tokio, user mode", 2, "Tokio", 0.6)]
@@ -300,19 +313,37 @@ def neighbours_table(entries):
 
 def recorded_table(entries):
     rows = []
-    for backend, figures in entries.items():
-        plain_runs, recorded = figures["as it is"], figures["recorded"]
-        for index, what in enumerate(("an operation with its switch of tasks", "a reading of the time")):
-            more = statistics.median(column(recorded, index)) - statistics.median(column(plain_runs, index))
-            rows.append([f"{what}, {backend}", figure(column(plain_runs, index)), figure(column(recorded, index)),
-                         f"{more:.1f}", str(MOST_RECORDED), verdict(more, MOST_RECORDED)])
+    for backend, runs in entries.items():
+        for index, what in ((0, "an operation with its switch of tasks"), (3, "a reading of the time")):
+            more = column(runs, index + 2)
+            rows.append([f"{what}, {backend}", figure(column(runs, index)), figure(column(runs, index + 1)), figure(more),
+                         str(MOST_RECORDED), verdict(statistics.median(more), MOST_RECORDED)])
     return table(["ns", "as it is", "recorded", "more", "at most", "met"], rows)
+
+
+def traced_table(figures):
+    rows = []
+    for name, runs in figures.items():
+        if name == READING:
+            continue
+        events = statistics.median(column(runs, 2))
+        costs = [(traced - plain) / events for plain, traced, _ in runs]
+        rows.append([name, figure(column(runs, 0)), figure(column(runs, 1)), f"{events:.1f}", figure(costs), str(MOST_TRACED),
+                     verdict(statistics.median(costs), MOST_TRACED)])
+    return table(["ns", "without a trace", "in a trace", "events", "an event", "at most", "met"], rows)
 
 
 def crowded_report(results):
     text = ""
+    if "traced" in results:
+        text += f"""
+## A trace that is on
+
+By turns in one process, into a file in memory. A reading of the processor's counter takes {figure(column(results["traced"][READING], 0))} ns here.
+
+{traced_table(results["traced"])}"""
     if "recorded" in results:
-        bytes_of = statistics.median(column(next(iter(results["recorded"].values()))["recorded"], 2))
+        bytes_of = statistics.median(column(next(iter(results["recorded"].values())), 6))
         text += f"""
 ## A run that is recorded
 
@@ -347,7 +378,7 @@ def trips_table(results):
 
 
 def used_table(used, what, judged, judge):
-    """A row for so many threads; `judge` tells of its figures what is said in the last columns."""
+    """A row for so many threads; `judge` makes the last columns of its figures."""
     names = list(used["1"])
     return table([what, *names, *judged],
                  [[words, *(figure(used[str(threads)].get(name)) for name in names), *judge(used[str(threads)])]
@@ -418,7 +449,7 @@ def pages(results):
 
 
 def main():
-    arguments = arguments_of(__doc__, [*WORKS, "echo", "idle", "neighbours", "crowded", "recorded"])
+    arguments = arguments_of(__doc__, [*WORKS, *OTHERS])
     kept = HERE / "results.json"
     results = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else {"work": {}}
     if arguments.check:
@@ -428,7 +459,7 @@ def main():
         repeats = 1 if quick else arguments.repeats
         programs = {"Haft": arguments.build / "io" / "work", **build_peers(arguments.build / "io" / "peers")}
         echo = arguments.build / "io" / "echo"
-        wanted = arguments.only or [*WORKS, "echo", "idle", "neighbours", "crowded", "recorded"]
+        wanted = arguments.only or [*WORKS, *OTHERS]
         for name in wanted:
             print(f"  {name}", file=sys.stderr)
             if name == "echo":
@@ -440,6 +471,8 @@ def main():
                 results[name] = measure_crowded(programs, repeats, 10 if quick else 1)
             elif name == "recorded":
                 results[name] = measure_recorded(echo.with_name(name), repeats)
+            elif name == "traced":
+                results[name] = measure_traced(echo.with_name(name), repeats)
             elif name == "idle":
                 results["idle"] = measure_idle(echo, programs, 1000 if quick else IDLE)
             else:

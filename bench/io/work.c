@@ -6,9 +6,9 @@
  *     work spawn|yield|channel|apart|skynet|chameneos|mutex|timers|cancel THREADS COUNT [moves]
  *     work nothing THREADS COUNT            sleeps once for `count` ms; prints the wake-ups of that
  *     work echo THREADS DESCRIPTOR          serves a listening socket until killed (echo.c), with
- *                                           buffers of as many bytes as BUFFER in the environment
- *                                           says, beside as many tasks as COMPUTING says,
- *                                           which compute for a millisecond and yield, forever
+ *                                           buffers of BUFFER bytes, beside COMPUTING tasks that
+ *                                           compute for a millisecond and yield, forever; both
+ *                                           are variables of the environment
  *
  * With DENSE in the environment tasks have small stacks, as those of timers always have.
  *

@@ -10,7 +10,7 @@ external start : unit -> unit = "bench_start" [@@noalloc]
 (* True for a smoke run, from the first time that a loop runs: small data, please. *)
 external is_quick : unit -> bool = "bench_is_quick" [@@noalloc]
 
-(* Runs all loops as the program's arguments say. *)
+(* Runs all loops, by the program's arguments. *)
 external run : string array -> int = "bench_run"
 
 (* A result that is computed by [n] operations of [f]. *)

@@ -54,7 +54,7 @@
 
 #include <haft.hpp>
 
-/* Some of these only because programs for cpp-effects use them without naming them. */
+/* Programs for cpp-effects use some of these without including them. */
 #include <atomic>
 #include <cstdint>
 #include <functional>

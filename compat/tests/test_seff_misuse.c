@@ -1,4 +1,4 @@
-/* Misuse that is undefined in libseff is an error here, which says what is wrong. */
+/* Misuse that is undefined in libseff is an error here, whose message has what is wrong. */
 #include "../../core/tests/check.h"
 #include <seff.h>
 

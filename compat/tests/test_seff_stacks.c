@@ -1,5 +1,5 @@
-/* The size that a program gives is a first size: stacks are as large as others. And what the
-   messages say. */
+/* The size that a program gives is a first size: stacks are as large as others. And the text of the
+   messages. */
 #include "../../core/tests/check.h"
 #include <seff.h>
 

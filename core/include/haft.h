@@ -666,24 +666,23 @@ HAFTI_API haft_error_handler_t *haft_set_error_handler(haft_error_handler_t *han
 HAFTI_API HAFTI_COLD __attribute__((noreturn)) void haft_misused(const haft_error_t *error);
 
 /*
- * The function is called for an effect that is performed and that nobody handles, before this is
- * reported: on the performer's stack, under its handlers. It leaves that stack, as libhaft-io does,
- * where it is only a task that fails; or it returns, and the report ends the process. This returns
- * the function that was set before, which the new one calls where it has nothing to leave; NULL:
- * none.
+ * Sets a function that is called before an unhandled effect is reported, on the performer's stack
+ * and under its handlers. The function may leave that stack, as libhaft-io does to let only a task
+ * fail. If it returns, the report ends the process. Returns the function that was set before, or
+ * NULL; the new one calls it where it has nothing to leave.
  */
 typedef void haft_unhandled_t(const haft_effect_t *effect);
 HAFTI_API haft_unhandled_t *haft_set_unhandled(haft_unhandled_t *function);
 
 #ifndef HAFT_FREESTANDING
 /*
- * For the same libraries: a call that returns an error number because of a mistake of the program
- * says here what is wrong, with which value, and what to write instead. Reports
- * "FUNCTION: WORDS" to the error handler with HAFT_ERROR_REFUSED, and then what `end`, which may be
- * NULL, writes behind it: which task has called. Returns `number`. The caller must hold no lock,
- * and must be able to return, because the error handler may leave. Any thread may call this, on a
- * small stack too: the words are made on the thread's own. They are cut after some 600 bytes. A
- * number that data from outside causes is no mistake of the program and needs no words.
+ * For libraries on top of this one, whose calls return error numbers for mistakes of the program:
+ * reports what is wrong, with which value, and what to write instead. Reports "FUNCTION: WORDS" to
+ * the error handler with HAFT_ERROR_REFUSED, followed by the text that `end`, which may be NULL,
+ * writes: which task has called. Returns `number`. The caller must hold no lock, and must be able
+ * to return, because the error handler may leave. Any thread may call this, on a small stack too:
+ * the words are made on the thread's own. They are cut after some 600 bytes. A number that data
+ * from outside causes is no mistake of the program and needs no words.
  */
 typedef struct haft_refusal {
     int number;           /* the result of the call: a negative error number */
@@ -726,8 +725,8 @@ HAFTI_EXTERN_C_END
 #    pragma GCC diagnostic pop
 #endif
 
-/* Nothing else reveals the mistake: the program works until something is dropped. A program that
-   has nothing to clean up defines the macro. */
+/* Nothing else reveals that -fexceptions is missing: the program works until something is dropped.
+   A program that has nothing to clean up defines the macro. */
 #if !defined(__EXCEPTIONS) && !defined(HAFT_WITHOUT_CLEANUPS) && !defined(HAFT_FREESTANDING)
 #    warning                                                                                       \
         "without -fexceptions (pkg-config --cflags haft) no cleanup runs when a fiber or a task is \

@@ -40,7 +40,8 @@ static frame_t frame_at(const void *address) {
                      is_named};
 }
 
-/* From here on inwards the frames are the program's: `entry` has called them. */
+/* Returns how many frames are left without those of the libraries at the outer end: the ones that
+   have called `entry`. */
 static int end_of_program(void **addresses, int count, const void *entry) {
     for (int i = count; entry != NULL && i > 0; i--)
         if (_Unwind_FindEnclosingFunction((char *)addresses[i - 1] - 1) == entry)
@@ -68,11 +69,11 @@ int haft_programs_frames(void **addresses, int count, const void *entry, bool is
     return count - first;
 }
 
-/* ---- Of a fatal signal ---- */
+/* ---- The backtrace of a fatal signal ---- */
 
 enum { FIRST = 24, LAST = 8, MOST = 1 << 20 };
 
-/* The innermost frames, and of very many the outermost. */
+/* The innermost frames and, if there are very many, the outermost. */
 typedef struct trace {
     uintptr_t from; /* the interrupted code */
     bool inside;    /* past the frames of the signal's handler */

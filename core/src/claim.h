@@ -10,7 +10,7 @@ HAFTI_COLD void haft_not_resumable(const haft_fiber_t *fiber, haft_error_code_t 
 /* Claims from elsewhere than the scope that resumed the fiber last. */
 uint64_t haft_claim_foreign(hafti_thread_t *thread, haft_fiber_t *fiber);
 
-/* haft_claim. */
+/* haft_claim, inlined. */
 HAFTI_INLINE uint64_t haft_claim_here(hafti_thread_t *thread, haft_fiber_t *fiber,
                                       haft_error_code_t code, const char *what) {
     uint64_t gate = __atomic_load_n(&fiber->context.gate, __ATOMIC_RELAXED);

@@ -137,8 +137,8 @@ static bool nothing_to_run(const haft_step_t *step, uintptr_t pc) {
 
 enum { MOST_ACTIONS = 64 };
 
-/* The entry of the table of types that belongs to `filter`: 0, of catch (...). False: it is not
-   known. */
+/* Reads the entry of the table of types that belongs to `filter`, which is 0 for catch (...).
+   False: it is not known. */
 static bool type_of(const landing_t *landing, uint64_t filter, uintptr_t *type) {
     unsigned format = landing->type_encoding & HAFT_ENCODED_FORMAT;
     bool wide = format == HAFT_ENCODED_ABSOLUTE || format == HAFT_ENCODED_DATA8 ||
@@ -186,7 +186,7 @@ static bool catches_type(const haft_step_t *step, uintptr_t pc, const void *type
 
 /* Whether an exception that comes out of the call enters the function only to be caught by its
    type, as a `catch (const std::exception &)` does: then an unwinding has nothing to run there.
-   In the other language: it is caught, or ends the process. */
+   In the other language (haft_know_frames_of) it is caught, or ends the process. */
 static bool catches_types_only(const haft_step_t *step, uintptr_t pc) {
     landing_t landing;
     if (step->exceptions == NULL || !find_landing(step, pc, &landing) || landing.action == NULL ||
@@ -209,11 +209,10 @@ static bool catches_types_only(const haft_step_t *step, uintptr_t pc) {
 
 /* ---- Steps that were found before ---- */
 
-/* The object of the dynamic linker's that has the last address. */
+/* The object of the dynamic linker in which the last address was found. */
 typedef struct object {
     uintptr_t start, end;
-    uint64_t
-        known_by; /* LASTS, or the bytes that say how it is laid out, or 0: these cannot be had */
+    uint64_t known_by; /* LASTS, or the bytes that describe its layout, or 0: these cannot be had */
 } object_t;
 enum { LASTS = 2 }; /* it is never unloaded */
 
@@ -418,7 +417,7 @@ HAFTI_INLINE bool step_from(uintptr_t pc, bool judged, object_t *object, haft_st
     return true;
 }
 
-/* Goes there. False: the frames do not lie as they should. */
+/* Goes to the caller's frame. False: the frames do not lie as they should. */
 HAFTI_INLINE bool take(const haft_step_t *step, haft_frame_t *frame) {
     uintptr_t address =
         (step->by_frame_pointer ? frame->fp : frame->sp) + (uintptr_t)(intptr_t)step->offset;

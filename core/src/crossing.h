@@ -7,7 +7,8 @@
 
 /* ---- Exceptions being handled belong to the fiber that handles them ---- */
 
-/* `side` of the fiber's border waits with them: a copy of that side would share them. */
+/* Marks `side` of the fiber's border, which waits with the exceptions: a copy of that side would
+   share them. */
 HAFTI_INLINE hafti_exceptions_t haft_exceptions_put_aside(hafti_thread_t *thread,
                                                           haft_fiber_t *fiber, uint8_t side) {
     hafti_exceptions_t mine = *thread->globals;
@@ -44,7 +45,7 @@ HAFTI_INLINE hafti_words_t haft_cross_told(haft_fiber_t *fiber, enum haft_crossi
     return words;
 }
 
-/* Apart, because a small stack has no room for the language's words. */
+/* A function of its own, because a small stack has no room for the language's words. */
 static HAFTI_COLD hafti_words_t haft_cross_in_language(const haft_language_t *language,
                                                        haft_fiber_t *fiber,
                                                        enum haft_crossing crossing,

@@ -29,7 +29,7 @@ static HAFT_UNINSTRUMENTED void spoil(char *from, const char *to) {
         *byte = (char)0xdb;
 }
 
-/* Tells of the end of a suspended fiber that has nothing to unwind. */
+/* Reports to the observer the end of a suspended fiber that has nothing to unwind. */
 HAFTI_INLINE void tell_of_drop(const haft_fiber_t *fiber) {
     if (HAFTI_UNLIKELY(haft_is_observed(hafti_thread())))
         haft_tell_of_fiber(HAFT_OBSERVED_DROP, fiber, hafti_awaited(fiber));
@@ -102,7 +102,7 @@ static void release(const ending_t *dropped) {
 /* Drops a fiber that has not finished, or that has left something behind. */
 static HAFTI_COLD void drop_slow(haft_fiber_t *fiber) {
     haft_check_own(fiber, "dropped");
-    /* Also when a cleanup of the fiber leaves for somewhere further out. */
+    /* Runs also when a cleanup of the fiber leaves for somewhere further out. */
     __attribute__((unused, cleanup(release)))
     ending_t dropped = {.fiber = fiber, .payload = late_payload(fiber)};
     finish(&dropped, "dropped");

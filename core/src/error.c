@@ -60,7 +60,7 @@ const char *haft_advice_of(const haft_fiber_t *fiber, const char *otherwise) {
     return advice != NULL ? advice : otherwise;
 }
 
-/* In one write, so that messages of several threads do not mix. */
+/* Prints by one write, so that messages of several threads do not mix. */
 void haft_print(const char *message) {
     char line[640];
     int length = snprintf(line, sizeof line, "haft: %s\n", message);

@@ -17,7 +17,7 @@ haft_fiber_t *hafti_fiber_new_sized(const haft_fiber_options_t *given, size_t si
                                     void *(*function)(void *), void *argument) {
     haft_fiber_options_t known = {.stack_size = 0};
     const haft_fiber_options_t *options = given == NULL ? &known : given;
-    if (HAFTI_UNLIKELY(size != sizeof known)) { /* of a program compiled for another version */
+    if (HAFTI_UNLIKELY(size != sizeof known)) { /* the program was compiled for another version */
         __builtin_memcpy(&known, options, size < sizeof known ? size : sizeof known);
         options = &known;
     }

@@ -19,7 +19,7 @@
  * other next may be in the same frame, and nothing is called in between.
  *
  * A record may serve another stack while a catch-all has it. When the unwinding there is `over`,
- * what the class says is not of this stack.
+ * the class no longer describes this stack.
  */
 typedef struct unwinding_class {
     char name[4];
@@ -67,7 +67,7 @@ static hafti_exceptions_t *exceptions_here(void) {
     return exceptions == &haft_no_exceptions ? NULL : exceptions;
 }
 
-/* `caught` may have been put aside when this one began: so each frame is asked. */
+/* Called for each frame, because `caught` may have been put aside when this unwinding began. */
 static void note_left(struct _Unwind_Exception *unwinding, struct _Unwind_Exception *caught) {
     unwinding_class_t class = class_of(unwinding);
     bool is_new = caught != NULL && !class.leaves;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reads what the tables of frames have on one frame: where its function begins, where the caller's
- * frame lies, and which exception table the function has. The answer is "unknown" (false) unless
- * every part of the description was understood: a language with tables of its own, an expression, a
- * frame of a signal, and a frame that lies by another register than the stack or frame pointer are
- * not.
+ * Reads the entries for one frame in the unwind tables: where its function begins, where the
+ * caller's frame lies, and which exception table the function has. The answer is "unknown" (false)
+ * unless every part of the description was understood: a language with tables of its own, an
+ * expression, a frame of a signal, and a frame that is found by another register than the stack or
+ * frame pointer are not.
  */
 #define _GNU_SOURCE
 #include "frame_tables.h"
@@ -249,7 +249,7 @@ static bool execute(const haft_framed_function_t *function, haft_bytes_t at, haf
             (void)haft_read_unsigned(&at);
             break;
         default:
-            return false; /* an expression, say */
+            return false; /* such as an expression */
         }
     }
     return true;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tables that compilers write for unwinding, as far as a walk over frames needs them: how they
- * are read, and what they say of one frame (frame_tables.c). Layouts: DWARF 5, section 6.4, and the
- * exception tables (LSDA) of the Itanium C++ ABI.
+ * are read, and the description of one frame (frame_tables.c). Layouts: DWARF 5, section 6.4, and
+ * the exception tables (LSDA) of the Itanium C++ ABI.
  */
 #ifndef HAFT_FRAME_TABLES_H
 #define HAFT_FRAME_TABLES_H

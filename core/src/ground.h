@@ -51,7 +51,7 @@ HAFTI_INLINE uintptr_t haft_awaiting(const haft_effect_t *effect) {
     return HAFTI_AWAITING(effect, effect->result_size);
 }
 
-/* For functions that leave their stack between the sanitizer's being told and the switch. */
+/* For functions that announce a switch to the sanitizer and still run until it comes. */
 #if defined(__clang__)
 #    define HAFT_UNINSTRUMENTED                                                                    \
         __attribute__((disable_sanitizer_instrumentation,                                          \
@@ -119,7 +119,7 @@ HAFTI_INLINE uint64_t haft_stamp(hafti_thread_t *thread) {
     uint64_t stamp = haft_next_stamp(thread);
     return HAFTI_LIKELY(stamp << HAFTI_THREAD_BITS != 0) ? stamp : haft_stamp_block(thread);
 }
-/* For paths out of line: whose roots, and whose stacks, the thread's code uses. */
+/* For paths out of line: the state whose roots and stacks the thread's code uses. */
 HAFTI_INLINE hafti_thread_t *haft_home(hafti_thread_t *thread) {
     return HAFTI_LIKELY(thread->home == NULL) ? thread : thread->home;
 }
@@ -219,7 +219,7 @@ HAFTI_INLINE bool haft_is_observed(const hafti_thread_t *thread) {
 
 #endif
 
-/* No inlined path switches then. */
+/* After this no inlined path switches. */
 HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
     bool none_may = thread->language != NULL || haft_observer() != NULL;
     thread->exceptions = none_may ? &haft_always_pending : thread->globals;

@@ -114,7 +114,8 @@ static void unwind_to(void *argument) {
     stopped("the unwinder failed");
 }
 
-/* A catch-all of C++ that does not rethrow does so all the same. */
+/* A catch-all of C++ lets go of the unwinding. If it has not rethrown, the unwinding begins
+   again. */
 static void let_go(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) {
     (void)reason;
     haft_landing_t *landing = landing_of(exception);

@@ -257,8 +257,8 @@ HAFTI_INLINE bool is_unhandled(hafti_found_t found, const haft_effect_t *effect)
 /*
  * A walk that has gone far leaves what it found in every eighth scope that it went past, if that
  * has a place to spare: so when computations nested deep end one after the other, and each performs
- * the effect in its cleanups, each walk is short. If no scope on the way has the switch made out of
- * line, none does for those further out.
+ * the effect in its cleanups, each walk is short. A walk past a scope that needs the out-of-line
+ * switch leaves nothing.
  */
 enum { STRIDE = 8 };
 
@@ -292,8 +292,8 @@ static __attribute__((noinline)) hafti_found_t find(hafti_thread_t *thread, haft
     return found;
 }
 
-/* A later perform of the effect under such a set need not search: hafti_is_requested. It is not to
-   look there first where a clause takes the effect. */
+/* Lets a later perform of the effect under such a set find it without a search
+   (hafti_is_requested); or, where a clause takes the effect, keeps performs from that test. */
 static void remember_request(const hafti_scope_t *current, haft_effect_t *effect,
                              hafti_found_t found) {
     uint16_t number = __atomic_load_n(&current->handles->number, __ATOMIC_RELAXED);
@@ -337,7 +337,8 @@ hafti_found_t haft_look_for(haft_effect_t *effect, unsigned slot, uint32_t shape
     return look_for(haft_thread_ready(), effect, slot, shape, false);
 }
 
-/* Tells of an effect that is handled in place. The next perform is to get here, too. */
+/* Reports to the observer an effect that is handled in place. The next perform is to get here,
+   too. */
 static hafti_found_t told(hafti_thread_t *thread, const haft_effect_t *effect,
                           hafti_found_t found) {
     if (hafti_clause_in_place(found) != NULL) {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Observed threads (haft/observe.h). `thread->exceptions` of one points to an object that is never
- * empty: so no inlined path switches, and what resumes comes to `enter` (resume.c), which tells.
- * A clause that is called in place is not remembered: so each such perform comes to lookup.c, which
- * tells.
+ * empty: so no inlined path switches, and every resume comes to `enter` (resume.c), which calls the
+ * observer. A clause that is called in place is not remembered: so each such perform comes to
+ * lookup.c, which calls it, too.
  */
 #include "lookup.h"
 

@@ -22,7 +22,7 @@
 static struct sigaction before[2];
 static const int signals[2] = {SIGSEGV, SIGBUS};
 
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
+__attribute__((format(printf, 1, 2))) static void report(const char *format, ...) {
     char message[600]; /* The advice of a library may be long. */
     va_list arguments;
     va_start(arguments, format);
@@ -31,37 +31,39 @@ __attribute__((format(printf, 1, 2))) static void say(const char *format, ...) {
     haft_print(message);
 }
 
-static void say_of_guarded(const haft_fiber_t *fiber) {
-    say("%s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
-        "local variable. %s",
-        haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024,
-        haft_advice_of(fiber, "Give it more with haft_fiber_options_t.stack_size."));
+static void report_guarded(const haft_fiber_t *fiber) {
+    report("%s has overflowed its stack of %zu KiB: too deep a recursion, or too large a "
+           "local variable. %s",
+           haft_fiber_label(fiber), haft_pool_reserved(fiber) / 1024,
+           haft_advice_of(fiber, "Give it more with haft_fiber_options_t.stack_size."));
 }
 
-static void say_of_unguarded(const haft_fiber_t *fiber) {
+static void report_unguarded(const haft_fiber_t *fiber) {
     size_t size = (size_t)(fiber->high - fiber->low);
-    say(HAFT_OVERFLOWED "%s %s", haft_fiber_label(fiber), size, haft_late_binding_advice(size),
-        haft_advice_of(fiber, ""));
+    report(HAFT_OVERFLOWED "%s %s", haft_fiber_label(fiber), size, haft_late_binding_advice(size),
+           haft_advice_of(fiber, ""));
 }
 
 /* Large frames of a small stack may skip its canary, and overwrite what other code then faults
    on. */
-static void say_of_small_stacks(void) {
-    say("if the code does not explain this fault: there are fibers on small stacks without a guard "
+static void report_small_stacks(void) {
+    report(
+        "if the code does not explain this fault: there are fibers on small stacks without a guard "
         "(dense, or in memory of the caller), and one that overflows writes into what lies below, "
         "another fiber perhaps. Give them more memory.%s",
         haft_late_binding_advice(0));
 }
 
-static void say_of_overwritten(void) {
-    say("a fiber's header has been overwritten, perhaps by a fiber on a small stack without a "
-        "guard (dense, or in memory of the caller), which has overflowed. Give such fibers more "
-        "memory.%s",
-        haft_late_binding_advice(0));
+static void report_overwritten(void) {
+    report("a fiber's header has been overwritten, perhaps by a fiber on a small stack without a "
+           "guard (dense, or in memory of the caller), which has overflowed. Give such fibers more "
+           "memory.%s",
+           haft_late_binding_advice(0));
 }
 
-static void say_of_thread(void) {
-    say("the stack of the thread itself, not of a fiber, has overflowed inside of resumes. A "
+static void report_thread(void) {
+    report(
+        "the stack of the thread itself, not of a fiber, has overflowed inside of resumes. A "
         "clause that goes on after it has resumed keeps its frames for as long as that takes, and "
         "so does each that runs meanwhile. Let clauses end in tail_resume (C: "
         "haft_tail_resume), or give the thread a larger stack (ulimit -s, "
@@ -88,8 +90,8 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
     if (action->sa_flags & SA_SIGINFO) {
         action->sa_sigaction(number, information, context);
     } else if (action->sa_handler == SIG_DFL || action->sa_handler == SIG_IGN) {
-        /* Ours goes; the faulting instruction runs again and ends the process as it should. A
-           signal that was sent has no such instruction. */
+        /* Removes our handler: the faulting instruction runs again and ends the process as it
+           should. A signal that was sent has no such instruction, and is raised again. */
         bool sent = information->si_code <= 0;
         if (sent && action->sa_handler == SIG_IGN)
             return;
@@ -103,7 +105,7 @@ static void pass_on(const struct sigaction *action, int number, siginfo_t *infor
 }
 
 /* Whether the canary of a stack without a guard is gone. A header that another fiber has
-   overwritten is not believed. */
+   overwritten is not trusted. */
 static bool is_overwritten_below(const haft_fiber_t *fiber) {
     const char *low = fiber->low;
     bool whole = low < fiber->high && fiber->high <= (const char *)fiber &&
@@ -144,13 +146,13 @@ static void look_at_small_stack(haft_fiber_t *fiber, void *argument) {
 }
 
 /* Reports small stacks, beside a fault that nothing else explains. */
-static void say_of_others(void) {
+static void report_others(void) {
     small_stacks_t seen = {.any = false};
     haft_fibers_each(look_at_small_stack, &seen);
     if (seen.overflowed != NULL)
-        say_of_unguarded(seen.overflowed);
+        report_unguarded(seen.overflowed);
     else if (seen.any)
-        say_of_small_stacks();
+        report_small_stacks();
 }
 
 /* Prints what has overflowed, if anything has. True: the language of the fiber handles the
@@ -160,23 +162,23 @@ static bool recognise(const void *address, void *context, bool *overflowed) {
     const haft_fiber_t *fiber = haft_pool_fiber_at(address);
     const haft_fiber_t *unguarded = overflowed_unguarded(address, fiber, context);
     if (unguarded != NULL) {
-        say_of_unguarded(unguarded);
+        report_unguarded(unguarded);
         return false;
     }
     const char *segments = haft_segments_fault(address);
     if (segments != NULL) {
-        say("%s: %s.", haft_fiber_label(hafti_thread()->segmented), segments);
+        report("%s: %s.", haft_fiber_label(hafti_thread()->segmented), segments);
     } else if (fiber != NULL && (const char *)address < fiber->low &&
                haft_fiber_state(fiber) != HAFT_FIBER_DROPPED) {
         if (fiber->language != NULL && fiber->language->overflows(context))
             return true;
-        say_of_guarded(fiber);
+        report_guarded(fiber);
     } else if (fiber == NULL && hafti_thread()->language == NULL &&
                haft_thread_overflow(address, context)) {
-        say_of_thread();
+        report_thread();
     } else {
         *overflowed = false;
-        say_of_others();
+        report_others();
     }
     return false;
 }
@@ -191,8 +193,8 @@ static bool has_room_for_backtrace(void) {
 }
 
 /* The backtrace of an overflow, or of another fatal signal on a fiber. */
-static void say_where(int number, const siginfo_t *information, const void *context,
-                      bool overflowed) {
+static void report_signal(int number, const siginfo_t *information, const void *context,
+                          bool overflowed) {
     const char *sp = haft_interrupted_sp(context);
     const haft_fiber_t *fiber = haft_fiber_at(sp);
     if (fiber == NULL)
@@ -204,14 +206,14 @@ static void say_where(int number, const siginfo_t *information, const void *cont
     const char *space = task != NULL ? " " : "";
     task = task != NULL ? task : "";
     if (!overflowed && (number == SIGSEGV || number == SIGBUS))
-        say("%s at address %p on %s.%s%s", number == SIGBUS ? "SIGBUS" : "SIGSEGV",
-            information->si_addr, haft_fiber_label(fiber), space, task);
+        report("%s at address %p on %s.%s%s", number == SIGBUS ? "SIGBUS" : "SIGSEGV",
+               information->si_addr, haft_fiber_label(fiber), space, task);
     else if (!overflowed)
-        say("%s on %s.%s%s",
-            number == SIGABRT  ? "SIGABRT"
-            : number == SIGILL ? "SIGILL"
-                               : "SIGFPE",
-            haft_fiber_label(fiber), space, task);
+        report("%s on %s.%s%s",
+               number == SIGABRT  ? "SIGABRT"
+               : number == SIGILL ? "SIGILL"
+                                  : "SIGFPE",
+               haft_fiber_label(fiber), space, task);
     haft_print_backtrace(context);
 }
 
@@ -234,10 +236,10 @@ static bool recognise_whatever_lies_there(int number, siginfo_t *information, vo
         bool is_fault = number == SIGSEGV || number == SIGBUS;
         handled = is_fault && recognise(information->si_addr, context, &overflowed);
         if (!handled && (overflowed || is_fatal))
-            say_where(number, information, context, overflowed);
+            report_signal(number, information, context, overflowed);
         pthread_sigmask(SIG_BLOCK, &faults, NULL);
     } else {
-        say_of_overwritten();
+        report_overwritten();
     }
     if_it_faults = NULL;
     return handled;

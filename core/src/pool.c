@@ -205,7 +205,7 @@ static void end_period(struct haft_pool *pool) {
     pthread_mutex_unlock(&pools_lock);
 }
 
-/* All are left before any is given back: side by side they go at once. */
+/* Leaves all before it gives any back, because slots side by side are given back by one call. */
 static bool give_back_some(struct haft_pool *pool) {
     pthread_mutex_lock(&pools_lock);
     bool some = pool->needless != 0 || pool->slots.dirty != 0;

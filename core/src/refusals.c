@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Refusals: calls that return an error number because of a mistake of the program, and say on the
- * error handler what is wrong. The default error handler prints each text once. The last few are
- * kept until a binding has taken their words for an exception.
+ * Refusals: calls that return an error number because of a mistake of the program, and report to
+ * the error handler what is wrong. The default error handler prints each text once. The last few
+ * are kept until a binding has taken their words for an exception.
  *
  * Invariant: nothing here waits, so a signal handler may be refused in the middle of a refusal. An
  * entry of either table is written only by the thread that has claimed it.

@@ -155,7 +155,7 @@ HAFTI_INLINE haft_request_t resume_new(hafti_thread_t *thread, haft_fiber_t *fib
     return (haft_request_t){(haft_effect_t *)words.second, words.first};
 }
 
-/* Whether resume_new may do it. */
+/* Whether resume_new may resume the fiber. */
 HAFTI_INLINE bool is_simply_new(const hafti_thread_t *thread, const haft_fiber_t *fiber) {
     return HAFTI_LIKELY(fiber->context.gate == HAFTI_GATE_NEW &&
                         fiber->owner == thread->current->serial &&

@@ -77,7 +77,8 @@ uint32_t haft_number_of_new(const haft_handles_t *handles) {
     number = known_number(handles);
     if (number == HAFTI_SET_NONE)
         number = draw_number(handles);
-    /* Not HAFTI_SET_NONE, which fibers have: it would be taken for the number of theirs. */
+    /* HAFTI_SET_NONE is not stored: it would be taken for the number of a fiber's set, which may
+       have none. */
     __atomic_store_n(&((haft_handles_t *)(uintptr_t)handles)->number,
                      number == HAFTI_SET_NONE ? HAFTI_SET_FIXED : number, __ATOMIC_RELAXED);
     return number;

@@ -275,7 +275,7 @@ static bool open_slots(haft_chunk_t *chunk, size_t index) {
        all that is opened would be locked. */
     if (madvise(low, haft_page(), MADV_DONTNEED) != 0 && errno == EINVAL)
         (void)mlock2(low, size, MLOCK_ONFAULT);
-    /* A filter of system calls may refuse the one and not the other. */
+    /* A filter of system calls may refuse mprotect and allow mmap. */
     if (mprotect(low, size, PROT_READ | PROT_WRITE) != 0) {
         if (mmap(low, size, PROT_READ | PROT_WRITE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK | MAP_FIXED, -1,

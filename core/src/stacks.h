@@ -77,7 +77,7 @@ HAFTI_INLINE const char *haft_late_binding_advice(size_t stack) {
                : " Link the program with -Wl,-z,now: otherwise the first call of a function of "
                  "another library takes some 3 KiB of the caller's stack.";
 }
-/* Reports it. */
+/* Reports an overflow of that kind. */
 HAFTI_INLINE void haft_check_stack(const haft_fiber_t *fiber, const char *sp,
                                    const haft_fiber_t *segmented) {
     if (HAFTI_UNLIKELY(haft_has_overflowed(fiber, sp, segmented)))

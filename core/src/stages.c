@@ -98,7 +98,7 @@ void haft_stage_unpin(haft_fiber_t *fiber) {
 }
 
 void haft_stage_left(haft_fiber_t *fiber) {
-    (void)fiber; /* its state says that it is free */
+    (void)fiber; /* its state shows that it is free */
 }
 
 void haft_stage_abandoned(haft_fiber_t *fiber) {

@@ -104,7 +104,7 @@ uint64_t haft_stamp_block(hafti_thread_t *thread) {
 /* libstdc++ and libc++abi keep a thread's exceptions behind this function; absent in C programs. */
 extern hafti_exceptions_t *__cxa_get_globals(void) __attribute__((weak));
 
-/* Returns what there is none of, or NULL. */
+/* Returns a sentence about the resource that has run out, or NULL. */
 static const char *start(hafti_thread_t *thread) {
     pthread_once(&process_once, process_starts);
     if (!has_exit_key)

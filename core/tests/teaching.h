@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* For tests of refusals: REFUSES(call, NUMBER, "words") makes a call that is a mistake of the
-   program, whose result is -NUMBER, and which says these words on the error handler. The table of
-   docs/misuse.md is made of these lines (tools/check_refusals.py). */
+   program, whose result is -NUMBER, and which reports these words on the error handler. The table
+   of docs/misuse.md is made of these lines (tools/check_refusals.py). */
 #ifndef HAFT_TESTS_TEACHING_H
 #define HAFT_TESTS_TEACHING_H
 

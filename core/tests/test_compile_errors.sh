@@ -1,5 +1,5 @@
 #!/bin/sh
-# Code that does not fit an effect's declaration does not compile, and the compiler says what is wrong, in C
+# Code that does not fit an effect's declaration does not compile, and the compiler reports what is wrong, in C
 # and C++. A snippet stands between the markers, with the texts that one of the messages must have.
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
@@ -125,7 +125,7 @@ if $CC -fsanitize=safe-stack -fsyntax-only "$work/plain.c" 2>/dev/null; then
     CC=$compiler
 fi
 
-# gcc: vector registers that the switch cannot name. The assembler says so, once anything is optimised.
+# gcc: vector registers that the switch cannot name. The assembler reports it, once anything is optimised.
 if echo | $CC -E -dM - | grep -q __x86_64__ && ! echo | $CC -E -dM - | grep -q '__clang__\|__AVX512F__'; then
     for level in -Og -O2 -O3; do
         for target in '' 'avx2' 'avx512f' 'avx512bw'; do

@@ -323,8 +323,8 @@ static void a_copy_performs_to_the_handlers_around_its_resume(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
-/* The same scope resumes copies again after another one has: what the fiber's cache says since is
-   the other's. */
+/* The same scope resumes copies again after another one has: what the fiber's cache has since then
+   is the other's. */
 static void *get_once_after_keep(void *unused) {
     (void)unused;
     int kept_value = HAFT_PERFORM(keep, 0);

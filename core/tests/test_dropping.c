@@ -135,7 +135,7 @@ static void a_cleanup_may_perform_to_the_handlers_around_the_free(void) {
     check_order(1);
 }
 
-/* And it may suspend whoever frees. */
+/* And it may suspend the task that frees. */
 static void a_cleanup_may_suspend_the_fiber_that_frees(void) {
     haft_fiber_t *k = haft_fiber_new(cleanup_asks, NULL);
     haft_resume(k, HAFT_NO_REPLY, HAFT_HANDLES(ask, other));

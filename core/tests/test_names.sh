@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_names.sh LIBRARY: what <haft.h> shows to a program is for programs, but for names with the prefix
-# hafti_ or HAFTI_; and what the library exports stands in a header that says so.
+# hafti_ or HAFTI_; and what the library exports is declared in a header for that.
 set -eu
 library=$1
 include=$HAFT_SOURCE_DIR/core/include

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fibers on small stacks without a guard that call functions of other libraries, in programs that bind these
-# late and early: such a program works, or says what may have overflowed. It never dies without a word. gcc
+# late and early: such a program works, or reports what may have overflowed. It never dies without a word. gcc
 # binds the library's own functions when the program starts, whichever way the program is linked.
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

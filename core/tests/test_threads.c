@@ -438,7 +438,7 @@ static void two_threads_that_free_one_finished_fiber_are_always_caught(void) {
     }
 }
 
-/* The same fibers in memory of the caller, which both would have run again: that of whom one has
+/* The same fibers in memory of the caller, which both would have run again: a fiber that one has
    reset can be dropped afterwards, and its memory used again. */
 static char *memories[FINISHED];
 static void go_on_after_error(const haft_error_t *error) {

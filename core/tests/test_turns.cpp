@@ -57,7 +57,7 @@ struct run {
     int64_t turns = 0;
     int tasks = 0, live = 0, handed_over = 0;
     void note(event what, int64_t value) { seen.emplace_back(what, value); }
-    /* The same at every turn, whoever begins it. */
+    /* The same at every turn, on whichever thread it begins. */
     unsigned chance(unsigned end) const {
         return random_numbers{seed * 1000003 + static_cast<uint64_t>(turns) * 977}.below(end);
     }

@@ -54,15 +54,6 @@
    a constructor copies through two references. */
 #define HAFT_DETAIL_INLINE inline __attribute__((always_inline))
 #define HAFT_DETAIL_INLINE_LAMBDA __attribute__((always_inline))
-/* For functions that copies know by their address. In other programs gcc may inline them, which
-   saves 27 instructions a handle(). */
-#ifndef HAFT_MULTI_SHOT_HPP
-#    define HAFT_DETAIL_ONE_FUNCTION
-#elif defined(__clang__)
-#    define HAFT_DETAIL_ONE_FUNCTION __attribute__((noinline))
-#else
-#    define HAFT_DETAIL_ONE_FUNCTION __attribute__((noinline, noclone))
-#endif
 
 namespace haft {
 
@@ -187,7 +178,7 @@ struct handler_base {};
  *         S state;
  *         void operator()(Put<S> p) ...
  *
- * Each operator() is a clause. Its type says what it does with the computation that performs:
+ * Each operator() is a clause. Its type decides what it does with the computation that performs:
  *
  *     Result operator()(Effect)
  *         Tail-resumptive (§2.4: plain). Called in place, on the performer's stack, without a

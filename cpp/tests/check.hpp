@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* Checks for the tests of this folder: the first that fails says so and ends the program. */
+/* Checks for the tests of this folder: the first that fails prints its line and ends the
+   program. */
 #ifndef HAFT_TESTS_CHECK_HPP
 #define HAFT_TESTS_CHECK_HPP
 

@@ -118,7 +118,7 @@ static void a_clause_may_be_referred_to() {
     CHECK(final_clause.value == 8);
 }
 
-/* A call operator that is const says nothing about what a mutable member does. */
+/* A call operator that is const does not fix what a mutable member does. */
 struct counting {
     mutable int calls = 0;
     int operator()(Get, haft::resumption<int(int)> k) const { return std::move(k).resume(++calls); }

@@ -251,7 +251,7 @@ static void discontinue_throws_at_the_perform() {
               });
           }).number == 3);
     CHECK(counted::alive == 0);
-    /* A computation that is not started: the exception goes to whoever would have started it. */
+    /* A computation that is not started: the exception goes to the caller that would have started it. */
     auto start = haft::wrap([] { CHECK(false); }).with([](Get, haft::resumption<void(int)>) {});
     thrown_by<int>([&] { std::move(start).discontinue(4); });
 }

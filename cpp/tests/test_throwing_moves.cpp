@@ -1,5 +1,5 @@
 /* Moves, copies and conversions that throw: the computation that they leave behind is dropped, and
- * the exception goes to whoever should see it. */
+ * the exception goes to the caller that should see it. */
 #include "check.hpp"
 
 #include <haft.hpp>

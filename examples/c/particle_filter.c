@@ -34,7 +34,7 @@ static void *count(void *state, void *rains) {
 }
 HAFT_HANDLER(filter, count, HAFT_TAIL(flip, flip_one), HAFT_GENERAL(observe, wait));
 
-/* Copies each particle that waits as often as its weight says, and drops it. */
+/* Copies each particle that waits, more often the more it weighs, and drops it. */
 static void resample(void) {
     double all = 0, passed = 0, drawn = uniform();
     for (int i = 0; i < PARTICLES; i++)

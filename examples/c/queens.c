@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Queens on a chessboard: a program that chooses, and a handler that goes on with every choice. The
- * program is written as if it always chose right: `fail` says that it did not. Each choice copies
+ * program is written as if it always chose right: `fail` means that it did not. Each choice copies
  * the computation that waits for it.
  */
 #include <haft.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A model of two probabilistic programs: it draws and observes, and its handler says what that
+/* A model of two probabilistic programs: it draws and observes, and its handler decides what that
    means. */
 #ifndef RAIN_H
 #define RAIN_H
@@ -9,7 +9,7 @@
 HAFT_EFFECT(flip, bool, { double p; });
 HAFT_EFFECT(observe, void, { double likelihood; });
 
-/* Does it rain, if the forecast said so and the grass was wet on three days? */
+/* Does it rain, if rain was forecast and the grass was wet on three days? */
 static void *rain(void *unused) {
     (void)unused;
     bool rains = HAFT_PERFORM(flip, 0.2);

@@ -39,7 +39,7 @@ class service {
         {"city", "Cambridge"}, {"Cambridge", "the Cam"}, {"name", "Ada"}};
 };
 
-/* An ordinary function: nothing in its type says that it waits. */
+/* An ordinary function: its type does not tell that it waits. */
 static std::string river_of(service &server, const std::string &question) {
     std::string city = haft::await(server.request(question));
     return haft::await(server.request(city));

@@ -11,7 +11,7 @@ struct Fail : haft::effect<> {
     std::string reason;
 };
 
-/* This function may ask and fail, and nothing else: its parameter says so. */
+/* This function may ask and fail, and nothing else: its parameter grants these two effects. */
 int ask_number(haft::may<Ask, Fail> can, const std::string &question) {
     std::string text = can.perform(Ask{.question = question});
     if (text.empty() || text.find_first_not_of("0123456789") != text.npos)

@@ -22,7 +22,7 @@ form.onsubmit = event => {
 
 using texts = haft::io::channel<std::string>;
 
-/* One of those who hear what is said, as long as it lives. */
+/* A browser in the chat: in the set for as long as it lives. */
 class guest {
   public:
     explicit guest(std::set<texts *> &in) : all(in) { all.insert(&heard); }

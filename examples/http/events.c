@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Server-sent events: what one browser says all get. Open http://localhost:8080/ in several
-   windows. Its argument is another port. All handlers run on one thread, so the list of
-   listeners needs no lock. */
+/* Server-sent events: what one browser sends, all get. Open http://localhost:8080/ in several
+   windows. Its argument is another port. All handlers run on one thread, so the list of listeners
+   needs no lock. */
 #include <haft/http.h>
 
 #include <stdlib.h>

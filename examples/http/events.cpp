@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Server-sent events: what one browser says all get. Open http://localhost:8080/ in several
+/* Server-sent events: what one browser sends, all get. Open http://localhost:8080/ in several
    windows. Its argument is another port. All handlers run on one thread, so the set of listeners
    needs no lock. */
 #include <haft/http.hpp>
@@ -22,7 +22,7 @@ form.onsubmit = event => {
 
 using texts = haft::io::channel<std::string>;
 
-/* One of those who hear what is said, as long as it lives. */
+/* A browser that listens: in the set for as long as it lives. */
 class listener {
   public:
     explicit listener(std::set<texts *> &in) : all(in) { all.insert(&heard); }

@@ -6,7 +6,7 @@
  *
  *     kept_request http://warehouse.example requests 8080
  *
- * keeps each request that fails in the folder `requests`, with what the warehouse has said then:
+ * keeps each request that fails in the folder `requests`, with the warehouse's answer:
  *
  *     HAFT_IO_REPLAY=requests/request-....haft kept_request http://warehouse.example requests 8080
  *

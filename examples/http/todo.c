@@ -31,7 +31,7 @@ static void run(void *argument) {
         json_array_append_new(rows, json_pack("{sI ss*}", "id",
                                               (json_int_t)sqlite3_column_int64(statement, 0),
                                               "what", sqlite3_column_text(statement, 1)));
-    query->code = sqlite3_finalize(statement); /* says what has failed above */
+    query->code = sqlite3_finalize(statement); /* the error of what has failed above */
 }
 
 static void forget(json_t *const *value) {

@@ -19,7 +19,7 @@ static void pass_on(http::request &request, const io::socket &service) {
         });
         for (io::lent bytes; service.read(bytes);)
             request.stream_write(bytes.text());
-        both.cancel(); /* a service that has ended hears nothing more */
+        both.cancel(); /* a service that has ended reads nothing more */
     });
 }
 

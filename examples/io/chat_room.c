@@ -2,8 +2,8 @@
 /*
  * Chat room: every message goes to all members. Each member has a task that reads and one that
  * writes, and a channel from the room to the writer. A member that reads too slowly gets no more
- * messages, so that no other member waits for it. A hundred clients join, each says its name, and
- * each hears all the others.
+ * messages, so that no other member waits for it. A hundred clients join, each sends its name, and
+ * each gets all the others' names.
  */
 #include <errno.h>
 #include <haft/io.h>

@@ -2,7 +2,7 @@
 /*
  * Line server: keeps words by number, on all processors, and ends gracefully. SIGTERM or SIGINT
  * cancels the scope of the connections: no more are accepted, and a connection that waits for a
- * request says "bye". A request that has come is still answered: it is a task of an outer scope,
+ * request sends "bye". A request that has come is still answered: it is a task of an outer scope,
  * which is cancelled after a grace period, or at a second signal. With a port as its argument the
  * program serves until then; without one it has clients of its own, three of which are still there
  * when the signals come.

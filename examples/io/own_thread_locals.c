@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Own thread-locals: a library that was written for threads keeps its connection, and what it has
- * to say of the last error, in thread-local variables. On tasks that share a thread these would be
- * one connection for all. With `own_thread_locals` each task has its own, and the library's key
- * closes it when the task has ended.
+ * Own thread-locals: a library that was written for threads keeps its connection and its last error
+ * in thread-local variables. On tasks that share a thread these would be one connection for all.
+ * With `own_thread_locals` each task has its own, and the library's key closes it when the task has
+ * ended.
  */
 #include <errno.h>
 #include <haft/io.h>

@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
 (* Threads and promises in direct style: fork, yield and await are effects, and the scheduler is their
-   handler. The threads know no scheduler, and their types do not say that they wait. *)
+   handler. The threads know no scheduler, and their types do not tell that they wait. *)
 open Effect
 open Effect.Deep
 

@@ -3,7 +3,8 @@
    12.4.2). */
 #include "text.h"
 
-/* In thousandths; what is no weight is 0, so nothing is sent that was not clearly wanted. */
+/* A weight in thousandths; a text that is no weight counts as 0, so nothing is sent that was not
+   clearly wanted. */
 static unsigned weight_of(hafti_http_text_t text) {
     unsigned weight = 0, factor = 100;
     if (text.size == 0 || text.size > 5 || (*text.bytes != '0' && *text.bytes != '1') ||

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-/* Cut off where there is no more room. */
+/* A line, which is cut off where there is no more room. */
 typedef struct {
     char bytes[4096];
     size_t size;
@@ -29,7 +29,8 @@ __attribute__((format(printf, 2, 3))) static void print(line_t *line, const char
     put(line, text, strlen(text));
 }
 
-/* At most `most` bytes of a text between quotes, none of which ends them, or the line. */
+/* Puts at most `most` bytes of a text that stands between quotes, so that none of them ends the
+   quotes or the line. */
 static void put_escaped(line_t *line, const char *text, size_t most) {
     for (; *text != '\0' && most-- != 0; text++) {
         unsigned char byte = (unsigned char)*text;
@@ -104,7 +105,7 @@ static void put_json(line_t *line, haft_http_request_t *request, const haft_http
     put(line, "}", 1);
 }
 
-/* In one piece; what the standard output does not take is lost. */
+/* Writes the line in one piece; bytes that the standard output does not take are lost. */
 static void write_out(line_t *line) {
     line->bytes[line->size++] = '\n';
     if (write(STDOUT_FILENO, line->bytes, line->size) < 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Addresses and networks, of what peer.c reads: for whom the server trusts, and what a client
-   asks without its proxy. */
+/* Addresses and networks, which peer.c reads: of the proxies that a server trusts, and of the
+   servers that a client asks without its proxy. */
 #ifndef HAFTI_HTTP_ADDRESSES_H
 #define HAFTI_HTTP_ADDRESSES_H
 

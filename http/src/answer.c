@@ -106,7 +106,7 @@ __attribute__((noinline)) static ssize_t read_cached(int file, void *into, size_
     return got >= 0 ? got : -EAGAIN;
 }
 
-/* The file's fault, and not the client's. */
+/* Fails because of the file, and not of the client. */
 static int fail_to_read(haft_http_request_t *request, int code) {
     haft_http_request_note_failure(request, code == 0 ? "the file has become shorter"
                                                       : haft_io_error_text(code));
@@ -294,9 +294,9 @@ int hafti_http_answer_inform(haft_http_request_t *request, int status, const cha
     return may_come ? inform(request, status, lines, size) : 0;
 }
 
-/* Once, before the first read of a body whose sender waits for it; not where it has begun to
-   send already, or may have seen the begin of the answer. One that is too large is not asked
-   for. */
+/* Sends 100 (Continue) once, before the first read of a body whose sender waits for it; but not to
+   a sender that has begun already or may have seen the begin of the answer, nor for a body that is
+   too large. */
 int hafti_http_send_continue(haft_http_request_t *request) {
     hafti_http_message_t *message = &request->message;
     bool is_too_large = message->body == HAFTI_HTTP_SIZED && message->left > message->limit;

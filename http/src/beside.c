@@ -52,7 +52,7 @@ static void forget(hafti_http_beside_t *beside) {
     beside->pages = NULL;
 }
 
-/* Whether the run may be looked into is known before anything is served. */
+/* Checks that the run may be looked into before anything is served. */
 static int check(haft_http_server_t *server, haft_io_scope_t *run) {
     HAFT_IO_SCOPED_DESCRIPTOR int nowhere = haft_io_open("/dev/null", O_WRONLY | O_CLOEXEC, 0);
     int code = nowhere >= 0 ? haft_io_dump_run(run, NULL, nowhere) : nowhere;

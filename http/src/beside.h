@@ -11,8 +11,8 @@ typedef struct {
     pthread_t thread;
 } hafti_http_beside_t;
 
-/* Begins to serve them at the place, by a task of the run that they show. 0; or an error of what
-   the program has asked for, which it has noted. */
+/* Begins to serve them at the place, by a task of the run that they show. 0; or an error in the
+   program's options, which it has noted. */
 int hafti_http_beside_begin(hafti_http_beside_t *beside, haft_http_server_t *server,
                             const char *place);
 /* Ends the thread, if there is one; also where the task is unwound. */

@@ -15,15 +15,15 @@ int hafti_http_message_fail(hafti_http_message_t *message, int code) {
                     {-ETIMEDOUT, 408},
                     {-EBADMSG, 400},
                     {-EPIPE, 400},
-                    {-ECONNRESET, 400}}; /* which nobody gets */
+                    {-ECONNRESET, 400}}; /* no peer is there to get it */
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++)
         if (statuses[i].code == code)
             message->status = statuses[i].status;
     return message->error = code;
 }
 
-/* When the patience with the sender of the body ends; its bytes have been counted since the last
-   wait. The time in which nobody reads does not count: so a handler may be slow. */
+/* The time when the patience with the sender of the body ends; its bytes have been counted since
+   the last wait. The time in which no task reads does not count: so a handler may be slow. */
 static int64_t deadline_of(hafti_http_message_t *message, int64_t now) {
     const haft_http_limits_t *limits = message->limits;
     hafti_http_patience_begin(&message->patience, now);
@@ -61,7 +61,7 @@ static ssize_t read_piece(hafti_http_message_t *message, char *buffer, size_t si
     return (ssize_t)size;
 }
 
-/* The stream's end is that of the body, and no error. */
+/* Treats the stream's end as the end of the body, and not as an error. */
 static ssize_t end_with_stream(hafti_http_message_t *message, ssize_t got) {
     if (got != -EPIPE)
         return got;
@@ -77,7 +77,7 @@ static ssize_t read_until_close(hafti_http_message_t *message, char *buffer, siz
 }
 
 /* Over HTTP/2 trailers may follow, so the body has not ended with its last byte, but with its
-   stream. nghttp2 sees to it that no further byte comes before that. */
+   stream. nghttp2 lets no further byte come before that. */
 static ssize_t read_sized(hafti_http_message_t *message, char *buffer, size_t size) {
     if (message->left + message->got > message->limit)
         return hafti_http_message_fail(message, -EMSGSIZE);
@@ -150,7 +150,7 @@ ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffe
     return got;
 }
 
-/* Apart, so that a request without a body needs no room for it on the stack. */
+/* A function of its own, so that a request without a body needs no room for it on the stack. */
 __attribute__((noinline)) static bool skip_body(hafti_http_message_t *message, uint64_t most) {
     char bytes[1024];
     if (message->waits_for_word)

@@ -63,7 +63,8 @@ static const hafti_http_url_t *origin_of(const haft_http_reply_t *reply) {
     return reply->forwarder != NULL ? &reply->forwarder->url : &reply->url;
 }
 
-/* The connection is kept where nothing is left to read on it. */
+/* Ends the reply's use of its stream. The connection is kept where nothing is left to read on
+   it. */
 static bool end_stream(haft_http_reply_t *reply) {
     hafti_http_stream_t *stream = &reply->stream;
     bool is_kept = reply->message.is_complete && reply->message.error == 0 && !reply->lacks_body &&
@@ -73,7 +74,7 @@ static bool end_stream(haft_http_reply_t *reply) {
     reply->version = NULL;
     if (!is_kept) {
         if (reply->message.is_complete)
-            hafti_http_stream_say_end(stream);
+            hafti_http_stream_send_end(stream);
         hafti_http_stream_close(stream);
         return false;
     }
@@ -126,14 +127,14 @@ static const hafti_http_version_of_asking_t http1 = {
 
 /* ---- Connections ---- */
 
-/* Has the proxy lead to the origin what is written from now on. */
+/* Asks the proxy for a tunnel to the origin for all further bytes. */
 static int open_tunnel(haft_http_reply_t *reply, const hafti_http_proxy_t *proxy) {
     hafti_http_stream_t *stream = &reply->stream;
     int code = hafti_http_write_connect(stream, proxy, &reply->url);
     if (code == 0)
         code = read_answer(reply, "CONNECT", &(hafti_http_way_t){.lines = NULL});
     unsigned status = reply->message.parser.status_code;
-    reply->message.is_complete = false; /* what the proxy has said is no answer */
+    reply->message.is_complete = false; /* the proxy's head is no answer */
     if (code != 0 || (status / 100 == 2 && stream->at == stream->end))
         return code;
     snprintf(reply->failure, sizeof reply->failure, "the proxy has answered CONNECT with status %u",
@@ -147,7 +148,7 @@ static int agree(haft_http_reply_t *reply, haft_tls_context_t *tls, hafti_http_n
     return code == 0 ? hafti_http_stream_agree(&reply->stream, HAFT_IO_FOREVER) : code;
 }
 
-/* Where the process has no descriptor left, those that wait are worth less than one in use. */
+/* Connects. Where the process has no descriptor left, kept connections are closed for it. */
 static int connect_tcp(haft_http_client_t *client, const hafti_http_url_t *there) {
     hafti_http_kept_trim(client, client->kept_in_all);
     int descriptor;
@@ -257,7 +258,8 @@ static void add_trace(asking_t *asking, const haft_http_reply_t *reply) {
         add_field(asking, "tracestate", trace->state);
 }
 
-/* Whether the library decodes is the library's to ask for; a part of what is coded it could not. */
+/* Whether the library asks for compressed answers, which it then decodes. It could not decode a
+   range of one. */
 static bool asks_for_codings(const haft_http_client_t *client,
                              const haft_http_question_t *question) {
     return !client->is_plain && *hafti_http_codings != NULL &&
@@ -330,7 +332,8 @@ static int ask_over(asking_t *asking, haft_http_reply_t *reply, hafti_http_need_
     return code;
 }
 
-/* Whether nothing can have been done for the question, or nothing that must be done once. */
+/* Whether the question may be asked again: the server cannot have acted on it, or may act on it
+   twice. */
 static bool is_repeatable(const asking_t *asking, const haft_http_reply_t *reply) {
     return (asking->question->produce == NULL || asking->without_body) &&
            reply->message.head == 0 && (reply->was_refused || (reply->was_kept && is_safe(asking)));
@@ -347,8 +350,8 @@ static int ask_once(asking_t *asking, haft_http_reply_t *reply) {
 
 /* ---- Redirects ---- */
 
-/* Where the answer sends the client, in `*location`, or NULL: nowhere. 0; or -EBADMSG: to several
-   places, of which a proxy might have seen another. */
+/* Where the answer sends the client, in `*location`, or NULL: nowhere. 0; or -EBADMSG: there are
+   several places, and a proxy might have chosen another one. */
 static int find_redirection(const asking_t *asking, haft_http_reply_t *reply,
                             const char **location) {
     unsigned status = reply->message.parser.status_code;
@@ -433,7 +436,7 @@ static const char *method_of(const haft_http_question_t *question) {
     return question->method != NULL ? question->method : has_body ? "POST" : "GET";
 }
 
-/* The method and the fields' values may be anybody's text. */
+/* The method and the fields' values may come from outside the program, and are no mistake of it. */
 static int check_question(const haft_http_question_t *question) {
     if (question->url == NULL)
         return haft_io_refuse(-EINVAL, "haft_http_client_ask",

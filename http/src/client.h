@@ -46,7 +46,7 @@ typedef struct {
     int (*produces)(void *argument, haft_http_reply_t *reply);
     void *argument;
 } hafti_http_way_t;
-/* Tells it, and frees it. */
+/* Calls the function for heads of status 1xx with this one, and frees it. */
 void hafti_http_tell_informed(const hafti_http_way_t *way, hafti_http_informed_t *informed);
 
 /* Like haft_http_client_ask, but in that way. */
@@ -61,7 +61,7 @@ void hafti_http_reply_stream(haft_http_reply_t *reply, hafti_http_stream_t **str
 
 typedef struct {
     bool is_there;
-    int code;             /* what is wrong with what was said of it */
+    int code;             /* the error in the given text */
     hafti_http_url_t url; /* its texts are gone */
     char *authorization;  /* NULL: none */
 } hafti_http_proxy_t;
@@ -71,7 +71,7 @@ typedef struct hafti_http_proxying hafti_http_proxying_t;
 /* `given` is the option of the client. NULL: no memory. */
 hafti_http_proxying_t *hafti_http_proxying_new(const char *given);
 void hafti_http_proxying_free(hafti_http_proxying_t *proxying);
-/* The proxy for this URL, or NULL. 0, or an error: what was said of it is no proxy. */
+/* The proxy for this URL, or NULL. 0, or an error: the given text names no proxy. */
 int hafti_http_proxy_of(const hafti_http_proxying_t *proxying, const hafti_http_url_t *url,
                         const hafti_http_proxy_t **proxy);
 /* Asks for a tunnel to the URL's origin. */
@@ -86,12 +86,12 @@ typedef struct hafti_http_places hafti_http_places_t;
    `*places` is NULL if the client has no limit. 0, or an error of the wait, or -ENOMEM. */
 int hafti_http_places_enter(haft_http_client_t *client, const hafti_http_url_t *origin,
                             hafti_http_places_t **places);
-/* Does nothing for NULL, which `*places` becomes. */
+/* Leaves the place, and sets `*places` to NULL; does nothing if it is NULL. */
 void hafti_http_places_leave(haft_http_client_t *client, hafti_http_places_t **places);
 
 /* ---- cookies.c ------------------------------------------------------------------------------- */
 
-/* Takes what the answer sets. */
+/* Takes the cookies that the answer sets. */
 void hafti_http_cookies_take(haft_http_cookie_jar_t *jar, const haft_http_reply_t *reply);
 /* Like haft_http_cookie_jar_get. */
 int hafti_http_cookies_for(haft_http_cookie_jar_t *jar, const hafti_http_url_t *url, char **text);
@@ -102,7 +102,8 @@ typedef struct hafti_http_pool hafti_http_pool_t;
 
 hafti_http_pool_t *hafti_http_pool_new(size_t kept);
 void hafti_http_pool_free(hafti_http_pool_t *pool);
-/* One of the URL's origin that was used last and is still open: whether there is one. */
+/* Takes the connection to the URL's origin that was used last and is still open: whether there is
+   one. */
 bool hafti_http_pool_take(hafti_http_pool_t *pool, const hafti_http_url_t *url,
                           hafti_http_stream_t *stream);
 /* How many there are, and since when the oldest waits; HAFT_IO_FOREVER: there is none. */
@@ -111,7 +112,7 @@ size_t hafti_http_pool_count(hafti_http_pool_t *pool, int64_t *oldest);
 void hafti_http_pool_close_idle(hafti_http_pool_t *pool, int64_t until, size_t most);
 /* Closes those of the URL's origin. */
 void hafti_http_pool_drop(hafti_http_pool_t *pool, const hafti_http_url_t *url);
-/* Keeps it, or closes it where enough are kept. All that it has read has been taken. */
+/* Keeps it, or closes it where enough are kept. All bytes that it has read have been taken. */
 void hafti_http_pool_give(hafti_http_pool_t *pool, const hafti_http_url_t *url,
                           const hafti_http_stream_t *stream);
 
@@ -125,7 +126,7 @@ bool hafti_http_kept_close_oldest(haft_http_client_t *client);
 
 /* ---- secure.c: a client's context of TLS ----------------------------------------------------- */
 
-/* Made by the first use, where none was given. */
+/* The client's context, made by the first use where none was given. */
 typedef struct {
     haft_tls_context_t *given, *made;
     haft_io_once_t once;
@@ -167,7 +168,7 @@ typedef struct {
     bool without_body;
     bool has_lost_body; /* by a redirect */
     const hafti_http_way_t *way;
-    bool decodes; /* what comes in one of the codings that the library knows */
+    bool decodes; /* the body, if it comes in one of the library's codings */
     haft_http_header_t added[HAFTI_HTTP_ADDED];
     size_t added_count;
     char *cookies; /* the values of these */
@@ -197,7 +198,7 @@ struct haft_http_reply {
     bool lacks_body;                     /* not all of what is produced has been sent */
     hafti_http_places_t *places;         /* where it has one */
     const hafti_http_proxy_t *forwarder; /* that is asked instead of the origin, or NULL */
-    char failure[64];                    /* why there is no answer; "": the code says it */
+    char failure[64];                    /* why there is no answer; "": the code is enough */
     hafti_http_message_t message;
 };
 
@@ -216,7 +217,7 @@ typedef enum {
 /* Like `connect`; where the request is replayed, the stream is one of the record. */
 int hafti_http_tape_connection(haft_http_reply_t *reply, hafti_http_need_t need,
                                int (*connect)(haft_http_reply_t *reply, hafti_http_need_t need));
-/* Before others may have the stream: it is as it was connected. */
+/* To be called before others may have the stream: makes it again as it was connected. */
 void hafti_http_untape_stream(hafti_http_stream_t *stream);
 
 /* ---- question.c ---- */
@@ -229,18 +230,19 @@ bool hafti_http_asks_with(const haft_http_question_t *question, const char *name
 /* Whether a field may be asked with; and whether what is asked after a redirect lacks it. */
 bool hafti_http_is_askable(const haft_http_header_t *field);
 bool hafti_http_is_kept_back(const hafti_http_asking_t *asking, const char *name);
-/* -EINVAL, with words if the field's name is at fault: of one that may not be asked with. */
+/* Refuses a field that may not be asked with: -EINVAL, with words if its name is at fault. */
 int hafti_http_refuse_field(const haft_http_header_t *field);
 /* Writes each piece that the question's function produces: 0 at the end, or an error of the two; or
-   -EINVAL: it says that it has written more than there was room for; or -EMSGSIZE: not as much as
-   the question says. */
+   -EINVAL: its result is more than there was room for; or -EMSGSIZE: less or more than the size in
+   the question. */
 typedef int hafti_http_write_piece_t(hafti_http_stream_t *stream, const void *bytes, size_t size);
 int hafti_http_write_produced(hafti_http_stream_t *stream, const haft_http_question_t *question,
                               hafti_http_write_piece_t *write);
 /* The question's trailers, which may be sent, in `*fields`: how many, or -EINVAL. */
 ssize_t hafti_http_trailers_of(const haft_http_question_t *question,
                                const haft_http_header_t **fields);
-/* RFC 9110, section 8.6: methods that mean a body say so where there is none. */
+/* Whether a question by this method has Content-Length even without a body (RFC 9110, section
+   8.6). */
 bool hafti_http_means_body(const char *method);
 
 /* A stream of a connection that the origin's tasks share, if the server agrees on that; or else as

@@ -6,7 +6,7 @@
  */
 #include "client.h"
 
-/* How many wait, and the longest since when. */
+/* How many wait, and since when the oldest does. */
 static size_t count(haft_http_client_t *client, int64_t *oldest) {
     int64_t other;
     size_t all =

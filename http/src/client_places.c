@@ -11,7 +11,7 @@
 struct hafti_http_places {
     hafti_http_places_t *next;
     hafti_http_url_t url; /* its texts are gone */
-    size_t users;         /* who have a place, and who wait for one; by the client's mutex */
+    size_t users;         /* tasks that have a place or wait for one; by the client's mutex */
     haft_io_semaphore_t left;
 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Through which proxy a client asks: the one that it was given, or else what the environment says
- * when the client is made. There a name of small letters comes before the one of capitals;
- * HTTP_PROXY is not read where REQUEST_METHOD is set, since a CGI program's client chooses what
- * that is, by the field "Proxy" of its request ("httpoxy").
+ * The proxy of a client: the one that it was given, or else the one that the environment names when
+ * the client is made. There a name of small letters comes before the one of capitals; HTTP_PROXY is
+ * not read where REQUEST_METHOD is set, since a CGI program's client chooses its value, by the
+ * field "Proxy" of its request ("httpoxy").
  */
 #include "addresses.h"
 #include "client.h"
@@ -15,7 +15,7 @@
 
 struct hafti_http_proxying {
     hafti_http_proxy_t plain, secure; /* for http, and for https */
-    char *exempt;                     /* what is asked without them, with commas between */
+    char *exempt;                     /* hosts that are asked without them, with commas between */
     bool is_given;                    /* then nothing is */
 };
 
@@ -68,7 +68,7 @@ static void set_proxy(hafti_http_proxy_t *proxy, const char *text) {
         proxy->code = read_proxy(text, proxy);
 }
 
-/* ---- What the environment says ---- */
+/* ---- The environment ---- */
 
 static const char *value_of(const char *small, const char *capitals) {
     const char *value = getenv(small);
@@ -112,7 +112,7 @@ void hafti_http_proxying_free(hafti_http_proxying_t *proxying) {
     free(proxying);
 }
 
-/* ---- What is asked without a proxy ---- */
+/* ---- Hosts that are asked without a proxy ---- */
 
 /* The number behind the colon, which becomes the name's end; 0: there is none. An address of IPv6
    has several colons, unless it stands in brackets. */
@@ -162,7 +162,7 @@ static bool exempts(hafti_http_text_t part, const hafti_http_url_t *url,
     return hafti_http_read_network(name, &network) && hafti_http_is_in(address, &network);
 }
 
-/* The machine itself is, too. */
+/* Whether the host is exempt, as the machine itself is. */
 static bool is_exempt(const char *list, const hafti_http_url_t *url) {
     struct in6_addr read;
     const struct in6_addr *address = hafti_http_read_address(url->host, &read) ? &read : NULL;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Questions of a handler whose request is kept, or replayed (kept.c). The record has what the
- * handler gets, and not how: that there is a connection, the bytes that come on it, in the clear,
- * and what its writes return. So it does not matter whether another request has opened the
- * connection, whether it is over TLS, or goes through a proxy. A replay opens none.
+ * handler gets, and not by which way: the fact that there is a connection, the bytes that come on
+ * it, in the clear, and the results of its writes. So it does not matter whether another request
+ * has opened the connection, whether it is over TLS, or goes through a proxy. A replay opens none.
  */
 #include "client.h"
 
@@ -11,7 +11,7 @@
 
 static const char connection[] = "a connection for a question", reading[] = "a part of a reply",
                   writing[] = "a part of a question";
-enum { NEW, KEPT, OF_HTTP2 }; /* what the bytes of a connection's answer say */
+enum { NEW, KEPT, OF_HTTP2 }; /* the kinds of connections, as bytes of the record */
 
 /* ---- Its connection ---- */
 

@@ -56,7 +56,7 @@ static bool is_text(const char *type) {
     return false;
 }
 
-/* Whether the handler forbids it: it has encoded the body, or its cache directives say so. */
+/* Whether the handler forbids it: by an encoding of its own, or by its cache directives. */
 static bool is_forbidden(const hafti_http_answer_t *answer) {
     hafti_http_text_t value;
     size_t at = 0;

@@ -35,7 +35,7 @@ static bool is_for_reading(const haft_http_request_t *request) {
     return request->is_head || request->message.parser.method == HTTP_GET;
 }
 
-/* In the order of 13.2.2. */
+/* RFC 9110, section 13.2.2: the order of preconditions. */
 int hafti_http_precondition(haft_http_request_t *request, const hafti_http_version_t *version) {
     time_t date;
     const char *match = haft_http_request_header(request, "If-Match");
@@ -50,7 +50,8 @@ int hafti_http_precondition(haft_http_request_t *request, const hafti_http_versi
     return is_old ? 304 : 0;
 }
 
-/* 13.1.5: one validator, which is no list; a date has to be the very same. */
+/* RFC 9110, section 13.1.5: If-Range has one validator, which is no list; a date has to be exactly
+   equal. */
 static bool holds_if_range(haft_http_request_t *request, const hafti_http_version_t *version) {
     time_t date;
     const char *text = haft_http_request_header(request, "If-Range");
@@ -89,7 +90,7 @@ static int read_range(const char *text, uint64_t size, hafti_http_range_t *range
         if (last == 0)
             return 416;
         if (size == 0)
-            return 0; /* all of nothing, which no Content-Range can say */
+            return 0; /* a range of an empty file, which no Content-Range can name */
         first = last < size ? size - last : 0;
         last = UINT64_MAX;
     }

@@ -45,7 +45,7 @@ static bool has_come(connection_t *connection, ssize_t size) {
     return size > 0;
 }
 
-/* Sends what is left of the answer, or leaves it to the wait for the next request. Whether the
+/* Sends what is left of the answer, or leaves it to the wait for the next request; whether the
    connection goes on. */
 static bool finish(haft_http_request_t *request, connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
@@ -80,8 +80,8 @@ static void rest(connection_t *connection) {
                  connection);
 }
 
-/* The rest sends what is left of the last answer, and needs no stack for it; where it cannot, this
-   does, and the task may be cancelled. */
+/* Rests until the next request; the rest also sends what is left of the last answer, without a
+   stack. Where it cannot, this function sends it, and the task may be cancelled. */
 static void send_and_rest(connection_t *connection) {
     haft_io_send_and_rest(&connection->rest, connection->left, connection->left_size,
                           connection->stream.descriptor, connection->deadline, take_turn,
@@ -145,10 +145,10 @@ static bool serve_request(connection_t *connection) {
 
 /* ---- The connection ---- */
 
-/* Says that nothing more comes, and reads what the client has sent meanwhile, or is sending: if
-   that were left, the kernel would reset the connection, and the client might never see the end of
-   what it has not read yet (RFC 9112, section 9.6), nor the alert that says why a handshake has
-   failed. The bytes are dropped, so they are read without TLS. */
+/* Ends the output, and reads what the client has sent meanwhile, or is sending: if that were left,
+   the kernel would reset the connection, and the client might never see the end of what it has not
+   read yet (RFC 9112, section 9.6), nor the alert with the reason of a failed handshake. The bytes
+   are dropped, so they are read without TLS. */
 static void linger(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
@@ -160,7 +160,7 @@ static void linger(connection_t *connection) {
     }
 }
 
-/* Also where the task is unwound. */
+/* Ends the turn, also where the task is unwound. */
 static void end_turn(connection_t *const *argument) {
     connection_t *connection = *argument;
     if (connection->rests)
@@ -171,20 +171,21 @@ static void end_turn(connection_t *const *argument) {
     free(connection);
 }
 
-/* Frames from here on: no request follows them. */
+/* Serves frames of HTTP/2 from here on: no request of HTTP/1 follows them. */
 static void serve_http2(connection_t *connection, bool has_preface) {
     hafti_http2_serve(connection->accepted.server, &connection->stream, &connection->link,
                       has_preface);
     connection->lingers = true;
 }
 
-/* From now on; a server that stops waits for little. */
+/* The deadline that is `time` from now; a server that stops waits for a moment only. */
 static int64_t first_deadline(const haft_http_server_t *server, int64_t time) {
     return atomic_load(&server->stopping) ? hafti_http_fresh_until()
                                           : hafti_http_deadline(haft_io_now_roughly(), time);
 }
 
-/* Waits for the first byte, until when the connection is idle: whether the client may go on. */
+/* Waits for the first byte, and until it comes the connection is idle; returns whether the client
+   may go on. */
 static bool has_spoken(connection_t *connection) {
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, connection->deadline);
@@ -192,8 +193,8 @@ static bool has_spoken(connection_t *connection) {
            !connection->is_shut;
 }
 
-/* Everything before the first request. A server that stops meanwhile waits for its end, and then
-   for the request. */
+/* Does everything that comes before the first request. A server that stops meanwhile waits for its
+   end, and then for the request. */
 static bool agree(connection_t *connection) {
     hafti_http_stream_t *stream = &connection->stream;
     haft_http_server_t *server = connection->accepted.server;
@@ -229,7 +230,7 @@ static bool begin_turn(connection_t *connection) {
     return goes_on;
 }
 
-/* Until nothing is left of what has come, or of the connection. */
+/* Serves requests until all bytes that have come are used up, or the connection ends. */
 static void serve_requests(connection_t *connection) {
     bool goes_on = true;
     while (goes_on && !connection->rests) {
@@ -253,7 +254,7 @@ static void *take_turn(void *argument) {
     if (!connection->rests && (connection->lingers || connection->is_over))
         linger(connection);
     else if (!connection->rests && connection->is_idle && connection->has_agreed)
-        hafti_http_stream_say_end(&connection->stream);
+        hafti_http_stream_send_end(&connection->stream);
     return NULL;
 }
 

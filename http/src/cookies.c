@@ -55,7 +55,7 @@ void haft_http_cookie_jar_free(haft_http_cookie_jar_t *jar) {
 
 /* ---- Domains and paths ---- */
 
-/* 5.1.3; an address has no domains above it. */
+/* RFC 6265, section 5.1.3: domains that match. An address has no domains above it. */
 static bool is_below(const char *host, const char *domain, size_t size) {
     size_t whole = strlen(host);
     struct in6_addr address;
@@ -65,7 +65,7 @@ static bool is_below(const char *host, const char *domain, size_t size) {
            (host[whole - size - 1] == '.' && !hafti_http_read_address(host, &address));
 }
 
-/* A dot at the end says only that the name is whole: it is the same host's. */
+/* A dot at the end only marks the name as complete: it is the same host's. */
 static hafti_http_text_t without_last_dot(hafti_http_text_t name) {
     name.size -= name.size != 0 && name.bytes[name.size - 1] == '.';
     return name;
@@ -77,7 +77,7 @@ static hafti_http_url_t as_asked(const hafti_http_url_t *url) {
     return asked;
 }
 
-/* Without its query. */
+/* The path of the URL, without its query. */
 static hafti_http_text_t path_of(const hafti_http_url_t *url) {
     hafti_http_text_t target = url->target;
     if (target.size == 0 || *target.bytes != '/')
@@ -87,7 +87,7 @@ static hafti_http_text_t path_of(const hafti_http_url_t *url) {
                                mark != NULL ? (size_t)(mark - target.bytes) : target.size};
 }
 
-/* 5.1.4: the folder of what was asked for. */
+/* RFC 6265, section 5.1.4: the default path is the folder of the URL. */
 static hafti_http_text_t default_path(const hafti_http_url_t *url) {
     hafti_http_text_t path = path_of(url);
     const char *slash = memrchr(path.bytes, '/', path.size);
@@ -95,7 +95,7 @@ static hafti_http_text_t default_path(const hafti_http_url_t *url) {
     return path;
 }
 
-/* 5.1.4. */
+/* RFC 6265, section 5.1.4: paths that match. */
 static bool is_in_path(hafti_http_text_t path, const char *folder) {
     size_t size = strlen(folder);
     return path.size >= size && memcmp(path.bytes, folder, size) == 0 &&
@@ -116,7 +116,8 @@ static bool begins_with(hafti_http_text_t text, const char *word) {
     return text.size >= size && hafti_http_equal(text.bytes, word, size);
 }
 
-/* Whether a server of this URL may set it (5.3, and what browsers have added). */
+/* Whether a server of this URL may set it (RFC 6265, section 5.3, and rules that browsers have
+   added). */
 static bool may_set(const hafti_http_set_cookie_t *set, const hafti_http_url_t *url) {
     bool is_slash = set->path.size == 1;
     bool is_for_secure = begins_with(set->name, "__Secure-");
@@ -169,7 +170,7 @@ static bool is_same(const cookie_t *one, const cookie_t *other) {
            hafti_http_same_text(one->domain, other->domain) && strcmp(one->path, other->path) == 0;
 }
 
-/* One that only https sets is not covered by one that anybody on the way may set. */
+/* Whether the cookie, which comes by http, would cover one that only https may set. */
 static bool covers_secure(const haft_http_cookie_jar_t *jar, const cookie_t *cookie,
                           const hafti_http_url_t *url) {
     if (url->is_secure)
@@ -202,7 +203,8 @@ static bool goes_before(const cookie_t *one, const cookie_t *other) {
 }
 
 /* Removes what was sent longest ago, of a domain, or, for NULL, of all, if there are too many:
-   first of what http has set, so that somebody on the way cannot push out what only https sets. */
+   cookies that http has set go first, so that an attacker on the way cannot push out those that
+   only https sets. */
 static void make_room(haft_http_cookie_jar_t *jar, const char *domain, size_t most) {
     cookie_t **oldest = NULL;
     size_t count = 0;
@@ -217,7 +219,8 @@ static void make_room(haft_http_cookie_jar_t *jar, const char *domain, size_t mo
         remove_at(jar, oldest);
 }
 
-/* In place of the one that it replaces, whose turn it has (RFC 6265, section 5.3). */
+/* Puts the cookie in the place of the one that it replaces, whose turn it keeps (RFC 6265, section
+   5.3). */
 static void put(haft_http_cookie_jar_t *jar, cookie_t *cookie, time_t now) {
     cookie_t **at = &jar->first;
     while (*at != NULL && !is_same(*at, cookie))
@@ -277,7 +280,7 @@ void hafti_http_cookies_take(haft_http_cookie_jar_t *jar, const haft_http_reply_
 
 /* ---- Sending them ---- */
 
-/* 5.4: longer paths come first, then what was set first. */
+/* RFC 6265, section 5.4: longer paths come first, then the cookies that were set first. */
 static int compare(const void *one, const void *other) {
     const cookie_t *const *first = one, *const *second = other;
     size_t first_size = strlen((*first)->path), second_size = strlen((*second)->path);

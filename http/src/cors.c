@@ -108,7 +108,7 @@ static bool is_listed(const haft_http_cors_options_t *options, const char *origi
     return options->origin_count == 0;
 }
 
-/* Sets a lasting field, unless its value is NULL; after `code` of what comes before. */
+/* Sets a lasting field, unless its value is NULL or `code`, the result before, is an error. */
 static int set(int code, haft_http_request_t *request, const char *name, const char *value) {
     return code == 0 && value != NULL ? haft_http_answer_set_lasting_header(request, name, value)
                                       : code;
@@ -139,7 +139,7 @@ static int answer_question(const haft_http_cors_options_t *options, haft_http_re
     return code == 0 ? haft_http_answer(request, 204, NULL, "", 0) : code;
 }
 
-/* A server has it, and so has the group: a browser takes one of the fields, and no two. */
+/* Whether the answer has the field already, from the group: a browser accepts one, and not two. */
 static bool has_origin(const haft_http_request_t *request) {
     hafti_http_text_t value;
     size_t at = 0;

@@ -18,7 +18,7 @@ static const char server_drops[] = "server_no_context_takeover",
 
 typedef struct {
     bool server_drops, client_drops, has_server_window, has_client_window;
-    int server_window, client_window; /* 15 where it says none */
+    int server_window, client_window; /* 15 where none is given */
 } parameters_t;
 
 static bool set_flag(bool *flag, bool has_value) {
@@ -27,7 +27,8 @@ static bool set_flag(bool *flag, bool has_value) {
     return is_first && !has_value;
 }
 
-/* 8 to 15, with quotes or without. The client's may lack it in an offer. */
+/* Reads a window, 8 to 15, with quotes or without. In an offer the client's window may have no
+   number. */
 static bool set_window(bool *flag, int *window, hafti_http_text_t value, bool may_lack) {
     bool is_first = !*flag;
     *flag = true;
@@ -63,7 +64,7 @@ static bool read_parameter(parameters_t *parameters, hafti_http_text_t text, boo
            set_window(&parameters->has_client_window, &parameters->client_window, value, is_offer);
 }
 
-/* Whether it is this extension, with parameters that are all right. */
+/* Whether it is this extension, with valid parameters. */
 static bool read_parameters(hafti_http_text_t text, bool is_offer, parameters_t *parameters) {
     hafti_http_text_t part;
     *parameters = (parameters_t){.server_window = 15, .client_window = 15};
@@ -110,7 +111,7 @@ bool hafti_http_deflation_agree(hafti_http_deflation_t *deflation, const char *a
     hafti_http_text_t text = {answer, strlen(answer)};
     parameters_t parameters;
     if (!read_parameters(text, false, &parameters) || parameters.has_client_window)
-        return false; /* which was not offered */
+        return false; /* a parameter that was not offered */
     *deflation = (hafti_http_deflation_t){.is_on = true,
                                           .drops_ours = parameters.client_drops || !keeps_context,
                                           .drops_theirs = parameters.server_drops,
@@ -140,7 +141,7 @@ static hafti_http_pieces_t pieces_of(const growing_t *to, const char *bytes, siz
     return (hafti_http_pieces_t){bytes, size, to->bytes + to->size, to->room - to->size - 1};
 }
 
-/* 7.2.1: what a flush ends with is left out. */
+/* RFC 7692, section 7.2.1: the last four bytes of a flush are left out. */
 enum { END = 4 };
 static const char end[END + 1] = "\0\0\xff\xff";
 

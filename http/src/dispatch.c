@@ -128,7 +128,7 @@ static int go_on(const hafti_http_around_t *around, const haft_http_server_t *le
     return around->function(request, &inner.next, around->argument);
 }
 
-/* For requests without a handler of the program's: they go through the middleware, too. */
+/* Answers requests for which the program has no handler; they go through the middleware, too. */
 static int answer_not_found(haft_http_request_t *request, void *unused) {
     (void)unused;
     return haft_http_request_refuse(request, 404, NULL);
@@ -165,7 +165,7 @@ static int conclude(haft_http_request_t *request, int code) {
     return code;
 }
 
-/* With the route's name for its task, which a task that fails keeps. */
+/* Calls the handler while its task has the route's name, which a task that fails keeps. */
 static int call_named(haft_http_request_t *request, const hafti_http_entry_t *entry) {
     const char *name = haft_io_task_name(haft_io_self());
     haft_io_task_set_name(entry->title);
@@ -191,7 +191,8 @@ static void tell_failure(haft_http_request_t *request, const char *what) {
                    what);
 }
 
-/* The status for what the handler has returned, or not done; a failure gets its text. */
+/* The status for the handler's result, or for an answer that it has not given or completed; a
+   failure gets its text. */
 static int judged_status(haft_http_request_t *request, int code, bool has_begun) {
     const hafti_http_message_t *message = &request->message;
     if (code == HAFT_HTTP_REFUSED && request->refused != 0)

@@ -3,7 +3,7 @@
    exceptions of that function end with the call. */
 #include "internal.h"
 
-/* Its text is the client's, unless a handler has failed. */
+/* The text is for the client, unless a handler has failed. */
 static const char *text_of(const haft_http_request_t *request, int status, int code) {
     return code == HAFT_HTTP_REFUSED && request->refusal != NULL ? request->refusal
                                                                  : hafti_http_reason_of(status);
@@ -24,7 +24,7 @@ int haft_http_request_refused(const haft_http_request_t *request, const char **t
     return request->refused;
 }
 
-/* Whether the application's function has answered: otherwise the library does. */
+/* Lets the application's function answer; whether it has, otherwise the library does. */
 static bool answer_by_application(haft_http_request_t *request, const haft_http_error_t *error) {
     const haft_http_server_t *server = request->server;
     if (server->on_error == NULL)

@@ -99,7 +99,7 @@ int haft_http_events_send(haft_http_request_t *request, const haft_http_event_t 
 
 /* ---- Waits ---- */
 
-/* The client has not got all, which is no failure of the handler. */
+/* Notes that the client has not got all, which is no failure of the handler. */
 static int note_gone(haft_http_request_t *request) {
     request->answer.failed = true;
     request->keeps = false;

@@ -35,7 +35,8 @@ static void put_escaped(const page_t *page, const char *text, bool with_quotes) 
     }
 }
 
-/* With as few digits as tell it from others. Nothing waits here, so the locale is the thread's. */
+/* Writes the number with the fewest digits that distinguish it. Nothing waits here, so the locale
+   is the thread's. */
 __attribute__((noinline)) static void format_number(double number, locale_t locale, char into[40]) {
     locale_t before = uselocale(locale);
     for (int digits = 15; digits <= 17; digits++) {
@@ -78,7 +79,7 @@ static void put_gauge(const page_t *page, const char *name, const char *help, ui
     print(page, "%s %llu\n", name, (unsigned long long)value);
 }
 
-/* ---- What the library counts ---- */
+/* ---- The library's counters ---- */
 
 /* The labels of a route, or, for NULL, of the server: none. */
 static void put_route(const page_t *page, const hafti_http_entry_t *route, const char *divider) {
@@ -187,7 +188,7 @@ static void put_io(const page_t *page) {
     put_counter(page, "haft_io_wakes", "Times that a thread woke another.", io.wakes);
 }
 
-/* ---- What the application counts ---- */
+/* ---- The application's metrics ---- */
 
 static void put_labels(const page_t *page, const haft_http_series_t *series, const double *limit) {
     const haft_http_metric_t *metric = series->metric;
@@ -243,7 +244,7 @@ static void put_series(const page_t *page, const haft_http_series_t *series) {
     put(page, "\n");
 }
 
-/* That of values that were too many, if any were. */
+/* Whether it is the series for surplus values, and has none. */
 static bool is_unused(const haft_http_metric_t *metric, const haft_http_series_t *series) {
     return series == metric->other && metric->label_count != 0 && metric->count < metric->most;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The page of counters (exposition.c), which pages.c mounts, and that of tasks. */
-#ifndef HAFT_HTTP_EXPOSITION_H
-#define HAFT_HTTP_EXPOSITION_H
+#ifndef HAFTI_HTTP_EXPOSITION_H
+#define HAFTI_HTTP_EXPOSITION_H
 
 #include "internal.h"
 

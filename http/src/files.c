@@ -2,8 +2,8 @@
 /*
  * Static files. A path becomes a name below the folder: its parts are decoded and checked one by
  * one, so none of them is "..", or has a slash. The kernel looks that name up, and is told not to
- * leave the folder. It is asked first for what it knows without a look at the disk; only where it
- * must look, a thread of the pool asks once more.
+ * leave the folder. The first lookup only uses the kernel's cache; where that is not enough, a
+ * thread of the pool looks up once more, on the disk.
  */
 #include "internal.h"
 #include "trace.h"
@@ -49,7 +49,7 @@ typedef struct {
     struct stat status;
 } lookup_t;
 
-/* Without openat2: one part of the name after the other, and no symbolic link. */
+/* Opens the name without openat2: one part after the other, and through no symbolic link. */
 static int walk(int folder, char *name) {
     for (int at = folder;;) {
         char *slash = strchr(name, '/');
@@ -74,7 +74,7 @@ static int open_beneath(const lookup_t *lookup) {
     long file = syscall(OPENAT2, lookup->folder, lookup->name, &how, sizeof how);
     if (file >= 0)
         return (int)file;
-    if (errno == EBADF) /* of a simulation, by libhaft-posix: the kernel does not know it */
+    if (errno == EBADF) /* a folder of a simulation, which the kernel does not know */
         return walk(lookup->folder, lookup->name);
     bool is_refused = errno == ENOSYS || errno == EPERM;
     if (lookup->only_cached && (is_refused || errno == EINVAL))
@@ -118,7 +118,7 @@ static void choose_encoding(lookup_t *lookup) {
     }
 }
 
-/* Blocks, unless only what is cached is wanted. */
+/* Looks the file up; blocks, unless only the cache is to be used. */
 static void look_up(void *argument) {
     lookup_t *lookup = argument;
     lookup->name[lookup->size] = '\0';
@@ -161,7 +161,7 @@ static ssize_t name_of(const files_t *files, hafti_http_text_t path, char *into)
     return to - into;
 }
 
-/* RFC 9110, section 12.5.3. */
+/* RFC 9110, section 12.5.3: Accept-Encoding. */
 static void read_accepted(haft_http_request_t *request, bool accepts[ENCODINGS]) {
     const char *accepted = haft_http_request_header(request, "Accept-Encoding");
     for (int i = 0; i < ENCODINGS && accepted != NULL; i++)
@@ -177,7 +177,9 @@ static void read_version(const struct stat *status, const char *encoding,
     struct timespec now = haft_io_date();
     version->is_weak = status->st_mtim.tv_sec + 1 >= now.tv_sec;
     version->modified =
-        status->st_mtim.tv_sec < now.tv_sec ? status->st_mtim.tv_sec : now.tv_sec; /* 8.8.2.1 */
+        status->st_mtim.tv_sec < now.tv_sec ? status->st_mtim.tv_sec : now.tv_sec; /* RFC 9110,
+                                                                                      section
+                                                                                      8.8.2.1 */
     snprintf(version->tag, sizeof version->tag, "\"%llx.%lx-%llx%s%s\"",
              (unsigned long long)status->st_mtim.tv_sec, (unsigned long)status->st_mtim.tv_nsec,
              (unsigned long long)status->st_size, *encoding != '\0' ? "-" : "", encoding);
@@ -212,7 +214,7 @@ typedef struct {
     hafti_http_range_t at; /* of the part */
 } part_t;
 
-/* How many bytes it has, of which it writes as many as there is room for. */
+/* Writes the head of a part, as far as there is room; returns its size. */
 static size_t put_part_head(char *into, size_t room, const part_t *part) {
     return (size_t)snprintf(
         into, room, "\r\n--%016llx\r\n%s%s%sContent-Range: bytes %llu-%llu/%llu\r\n\r\n",
@@ -259,7 +261,7 @@ static int answer_parts(haft_http_request_t *request, int file, const part_t *gi
 
 /* ---- One file ---- */
 
-/* A type that the handler has set would be that of all parts together. */
+/* Whether the handler has set a type, which would be that of all parts together. */
 static bool has_type(const haft_http_request_t *request) {
     hafti_http_text_t value;
     size_t at = 0;

@@ -26,8 +26,8 @@ int hafti_http_answer_send_gathered(haft_http_request_t *request) {
     return size != 0 || has_head ? hafti_http_answer_send(request, answer->block, size) : 0;
 }
 
-/* Where the block has room for `size` bytes, or else NULL. A block has HAFT_IO_LENT_SIZE; for more,
-   what it has is sent. */
+/* The place in the block with room for `size` bytes, or NULL. If a full block has no room, it is
+   sent first. */
 char *hafti_http_answer_room(haft_http_request_t *request, size_t size, int *code) {
     hafti_http_answer_t *answer = &request->answer;
     *code = answer->failed ? -EPIPE : 0;

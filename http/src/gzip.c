@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The content coding "gzip" (RFC 1952), and what is in it, by zlib. */
+/* The content coding "gzip" (RFC 1952), and the raw deflate inside it, by zlib. */
 #include "codings.h"
 
 #include <stdlib.h>
@@ -93,8 +93,8 @@ static int decode(void *given, hafti_http_pieces_t *pieces) {
                                                  : -EBADMSG;
 }
 
-/* A stream that has no end, such as WebSocket's messages, is decoded block by block: zlib tells
-   with each call whether the next bit begins another (data_type). */
+/* A stream that has no end, such as WebSocket's messages, is decoded block by block: after each
+   call zlib's data_type shows whether the next bit begins another. */
 static int decode_blocks(void *given, hafti_http_pieces_t *pieces) {
     enum { BEHIND_A_BLOCK = 128 };
     const z_stream *state = given;

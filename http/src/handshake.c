@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The handshake of a WebSocket (RFC 6455, section 4.2): who may connect, and what is answered. */
+/* The handshake of a WebSocket (RFC 6455, section 4.2): the clients that may connect, and the
+   answer. */
 #include "websocket.h"
 
 #include <stdio.h>
 
-/* ---- Who may connect ---- */
+/* ---- Which clients may connect ---- */
 
 enum { KEY = HAFTI_HTTP_WEBSOCKET_KEY };
 
@@ -60,7 +61,7 @@ static int answer_refused(haft_http_request_t *request, int status) {
     return hafti_http_answer_status(request, status);
 }
 
-/* Whether messages are compressed, as the client has offered. */
+/* Accepts compression as the client has offered it, or none. */
 static int agree_on_deflation(haft_http_request_t *request,
                               const haft_http_websocket_options_t *options,
                               hafti_http_deflation_t *deflation) {

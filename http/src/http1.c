@@ -62,7 +62,8 @@ const char *hafti_http_reason_of(int status) {
     return "";
 }
 
-/* Each thread makes it once a second; nothing waits here, so the task does not leave the thread. */
+/* Puts the present date, which each thread makes once a second; nothing waits here, so the task
+   does not leave the thread. */
 __attribute__((noinline)) void hafti_http_put_now(char *into) {
     static _Thread_local time_t made_at;
     static _Thread_local char date[HAFTI_HTTP_DATE + 1];
@@ -83,7 +84,7 @@ static char *put_text(char *to, const char *text) {
     return put(to, text, strlen(text));
 }
 
-/* For a base that is known where it is compiled: to divide by another takes the processor long. */
+/* Inlined, so that the base is a constant: a division by a variable takes the processor long. */
 static inline __attribute__((always_inline)) char *put_digits(char *to, uint64_t number,
                                                               unsigned base) {
     char digits[20], *first = digits + sizeof digits;
@@ -114,8 +115,7 @@ static char *put_connection(char *to, const haft_http_request_t *request) {
     return hafti_http_is_1_0(&request->message) ? put_text(to, "Connection: keep-alive\r\n") : to;
 }
 
-/* The fields that handlers have set, and the empty line; `code`: the result of what comes
-   before. */
+/* Gathers the fields that handlers have set, and the empty line; `code` is the result before. */
 static int gather_end_of_head(haft_http_request_t *request, int code) {
     const hafti_http_answer_t *answer = &request->answer;
     if (code == 0)
@@ -124,9 +124,7 @@ static int gather_end_of_head(haft_http_request_t *request, int code) {
 }
 
 static int gather_head(haft_http_request_t *request, const char *type, uint64_t size) {
-    enum {
-        MOST = 320
-    }; /* bytes of what is neither the type nor a field that the handler has set */
+    enum { MOST = 320 }; /* bytes besides the type and the handler's fields */
     hafti_http_answer_t *answer = &request->answer;
     int code;
     char *begin = hafti_http_answer_room(request, MOST, &code);

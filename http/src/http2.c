@@ -54,7 +54,7 @@ static void fill_block(hafti_http2_t *connection) {
 
 void hafti_http2_pump(hafti_http2_t *connection) {
     if (connection->pending_size == 0 && !nghttp2_session_want_write(connection->session))
-        return; /* mostly: it takes less time to ask than to try */
+        return; /* mostly; this test takes less time than a try */
     if (connection->block == NULL && (connection->block = haft_io_lend()) == NULL)
         hafti_http2_fail(connection, -ENOMEM);
     fill_block(connection);
@@ -83,8 +83,8 @@ static int give_to_session(hafti_http2_t *connection, const char *bytes, const c
     return used < 0 ? -EPROTO : 0;
 }
 
-/* The session has had all that came before the frame: so it is known whether its stream is closed.
-   on_frame_begin has to do with DATA for others. */
+/* Judges a frame that nghttp2 may ignore. The session has had all bytes before it, so it is known
+   whether its stream is closed. on_frame_begin judges the other frames. */
 static int judge_ignored(hafti_http2_t *connection) {
     const hafti_http2_ignored_t *ignored = &connection->ignored;
     bool is_known = hafti_http2_type_of(ignored) == NGHTTP2_DATA &&
@@ -116,9 +116,9 @@ void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code) {
     nghttp2_submit_rst_stream(connection->session, NGHTTP2_FLAG_NONE, id, code);
 }
 
-/* ---- What goes ---- */
+/* ---- Sending ---- */
 
-/* nghttp2 has the end of what a stream sends, but for its trailers. */
+/* Notes that nghttp2 has the end of a stream's body, but for its trailers. */
 static void end_body(nghttp2_session *session, hafti_http2_stream_t *stream) {
     stream->has_ended = true;
     if (stream->trailers_out_count != 0)
@@ -175,9 +175,9 @@ static int put_body(nghttp2_session *session, nghttp2_frame *frame, const uint8_
     return 0;
 }
 
-/* ---- What comes ---- */
+/* ---- Receiving ---- */
 
-/* Mostly the newest: fields come one after the other. */
+/* The stream of this number: mostly the newest, since fields come one after the other. */
 static hafti_http2_stream_t *stream_of(hafti_http2_t *connection, int32_t id) {
     hafti_http2_stream_t *newest = connection->streams;
     return newest != NULL && newest->id == id
@@ -185,7 +185,7 @@ static hafti_http2_stream_t *stream_of(hafti_http2_t *connection, int32_t id) {
                : nghttp2_session_get_stream_user_data(connection->session, id);
 }
 
-/* nghttp2 itself judges late heads of a server. */
+/* Late heads are judged here for a server; nghttp2 judges those that a client gets. */
 static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *frame, void *argument) {
     hafti_http2_t *connection = argument;
     (void)session;
@@ -193,7 +193,7 @@ static int on_frame_begin(nghttp2_session *session, const nghttp2_frame_hd *fram
         is_forgotten(connection, frame->stream_id))
         connection->complaint = hafti_http2_judge_head(&connection->ignored, frame->stream_id);
     if (frame->type == NGHTTP2_PUSH_PROMISE)
-        connection->complaint = NGHTTP2_PROTOCOL_ERROR; /* nobody here has asked for that */
+        connection->complaint = NGHTTP2_PROTOCOL_ERROR; /* no client of ours has asked for a push */
     return connection->complaint == NGHTTP2_NO_ERROR ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
@@ -214,7 +214,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
-/* The peer has said all: the end is known before the head is judged. */
+/* Notes the peer's end of a stream before its head is judged. */
 static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *argument) {
     hafti_http2_t *connection = argument;
     bool is_headers = frame->hd.type == NGHTTP2_HEADERS;
@@ -362,7 +362,7 @@ static ssize_t take_piece(hafti_http2_stream_t *stream, const void **bytes) {
     return (ssize_t)piece->size;
 }
 
-/* The trailers are there before the end is. */
+/* The trailers have come before the end is reported. */
 static ssize_t read_end(hafti_http2_stream_t *stream) {
     if (!stream->has_come)
         return -ECONNRESET;
@@ -428,7 +428,7 @@ static __attribute__((noinline)) int await_taken(hafti_http2_stream_t *stream) {
     return code;
 }
 
-/* The head of an answer that waits, which nghttp2 then has. */
+/* Gives nghttp2 the head of an answer that waits to be sent. */
 static int submit_answer(hafti_http2_stream_t *stream) {
     nghttp2_data_provider body = {.read_callback = hafti_http2_read_body};
     int code = nghttp2_submit_response(stream->connection->session, stream->id, stream->head,
@@ -452,7 +452,7 @@ static int write_locked(hafti_http2_stream_t *stream) {
     return is_taken(stream) ? 0 : await_taken(stream);
 }
 
-/* With no bytes, it is the head that is sent, or the end. */
+/* Writes all bytes; without bytes it sends the head, or the end. */
 static int write_all(hafti_http_stream_t *bytes, const void *buffer, size_t size) {
     hafti_http2_stream_t *stream = of(bytes);
     hafti_http2_lock(stream->connection);
@@ -493,7 +493,7 @@ void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *conne
                                           .tls = below->tls,
                                           .gone = &stream->gone,
                                           .knows_peer = below->knows_peer};
-    if (below->knows_peer) /* whatever else it has is of the tasks that read and write */
+    if (below->knows_peer) /* its other fields belong to the tasks that read and write */
         memcpy(stream->bytes.peer, below->peer, sizeof below->peer);
     stream->connection = connection;
     stream->id = id;

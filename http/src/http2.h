@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* HTTP/2 (RFC 9113), by nghttp2: what http2.c, http2_head.c, http2_server.c and http2_client.c
-   share, and what the rest of the library knows of it. */
+/* HTTP/2 (RFC 9113), by nghttp2: the part that the rest of the library uses. http2_frames.h has
+   what the files of HTTP/2 share. */
 #ifndef HAFTI_HTTP2_INTERNAL_H
 #define HAFTI_HTTP2_INTERNAL_H
 

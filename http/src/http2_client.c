@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A client's questions by HTTP/2: the origins that it knows, one connection for each, which the
- * tasks that ask there share (http2_shared.c), and what a reply does on its stream. While one task
- * connects to an origin, the others that ask there wait for it, and learn which version it speaks.
- * An origin is forgotten when no task uses it and it has no connection.
+ * tasks that ask there share (http2_shared.c), and the operations of a reply on its stream. While
+ * one task connects to an origin, the others that ask there wait for it, and learn which version it
+ * speaks. An origin is forgotten when no task uses it and it has no connection.
  */
 #include "http2_shared.h"
 
@@ -107,7 +107,7 @@ void hafti_http2_free_origins(haft_http_client_t *client) {
     }
 }
 
-/* ---- What a reply does ---- */
+/* ---- The operations of a reply ---- */
 
 enum { OWN_FIELDS = 7 + HAFTI_HTTP_ADDED };
 
@@ -193,7 +193,7 @@ static int set_trailers(const haft_http_question_t *question, hafti_http2_stream
     return 0;
 }
 
-/* With the head; of what is produced, nothing yet. */
+/* Writes a body that is in memory, with the head; a produced body is not sent yet. */
 static int write_body(const hafti_http_asking_t *asking, hafti_http2_stream_t *stream) {
     hafti_http_stream_t *bytes = &stream->bytes;
     const haft_http_question_t *question = asking->question;
@@ -251,7 +251,7 @@ static int write_question(const hafti_http_asking_t *asking, haft_http_reply_t *
     return code == 0 ? write_body(asking, reply->http2) : code;
 }
 
-/* Takes the heads of status 1xx that have come, with the mutex, and tells them without. */
+/* Takes the heads of status 1xx that have come, with the mutex, and reports them without it. */
 static void tell_informed(const hafti_http_asking_t *asking, hafti_http2_stream_t *stream) {
     while (stream->heads != NULL) {
         hafti_http_informed_t *head = stream->heads;
@@ -332,7 +332,7 @@ static int wait_for_connection(entered_t *entered) {
     return code;
 }
 
-/* The connection before is given up first, whose place this one may need. */
+/* Gives up the previous connection first, because this one may need its place. */
 static int connect_anew(haft_http_reply_t *reply, entered_t *entered, hafti_http_need_t need,
                         hafti_http_connect_t *connect) {
     hafti_http2_origin_t *origin = entered->origin;

@@ -57,11 +57,11 @@ struct hafti_http2_stream {
     hafti_http2_stream_t *next, **back;        /* in its list */
     hafti_http_message_t *message;             /* that the peer sends */
     int32_t id;                                /* 0: it has not begun */
-    int code;                                  /* what is said of the head */
+    int code;                                  /* the judgement of the head */
     bool is_refused;                           /* the peer has not begun with it, and never will */
     bool is_malformed;                         /* its answer */
     int informed;                              /* heads of status 1xx that have come */
-    hafti_http_informed_t *heads, **last_head; /* those, if somebody wants them (last_head) */
+    hafti_http_informed_t *heads, **last_head; /* those, if the reader wants them (last_head) */
     bool has_head, has_come, ends, has_ended, is_closed;
     bool is_last;                        /* the next write is; of the task that writes */
     hafti_http2_piece_t *pieces, **last; /* of the body */
@@ -88,7 +88,7 @@ typedef struct {
     unsigned count[HAFTI_HTTP2_KINDS];
 } hafti_http2_memory_t;
 
-/* The state of frames that nghttp2 ignores (http2_ignored.c). */
+/* The state for frames that nghttp2 ignores (http2_ignored.c). */
 enum { HAFTI_HTTP2_CLOSED = 128 };
 typedef struct {
     uint32_t closed[HAFTI_HTTP2_CLOSED]; /* the last streams, and how they were closed */
@@ -115,18 +115,18 @@ struct hafti_http2 {
     bool is_told_to_go; /* the peer takes no further streams */
     bool is_receiving;  /* nghttp2 looks at what has come */
     int32_t newest;     /* stream that a client has begun; of a server */
-    uint32_t complaint; /* with which the peer is sent away; NGHTTP2_NO_ERROR: none */
+    uint32_t complaint; /* with which the connection is closed; NGHTTP2_NO_ERROR: none */
     hafti_http_stream_t *below;
     hafti_http2_stream_t *streams;
     char *block; /* lent: frames that are to be written */
     size_t size;
-    const uint8_t *pending; /* nghttp2's: what of the last frame did not fit */
+    const uint8_t *pending; /* nghttp2's: the part of the last frame that did not fit */
     size_t pending_size;
     int error; /* with which the connection has ended */
 
-    /* The peer's head is there, and a stream's message has it. */
+    /* Called when a stream's message has the peer's head. */
     void (*head_has_come)(hafti_http2_t *connection, hafti_http2_stream_t *stream);
-    /* The block has frames. */
+    /* Called when the block has frames. */
     void (*wake_writer)(hafti_http2_t *connection);
     /* Waits for one of the stream's events with the mutex unlocked; 0, or an error. It may return
        earlier. */
@@ -167,10 +167,10 @@ void hafti_http2_end(hafti_http2_t *connection);
    nghttp2. */
 /* Moves frames to the block as far as it has room. */
 void hafti_http2_pump(hafti_http2_t *connection);
-/* Takes `size` bytes that have come. 0; -EPROTO: the peer is to be sent away, with the complaint;
-   -ENOMEM. */
+/* Takes `size` bytes that have come. 0; -EPROTO: the connection is to be closed, with the
+   complaint; -ENOMEM. */
 int hafti_http2_receive(hafti_http2_t *connection, const void *bytes, size_t size);
-/* The connection has come to its end: wakes all tasks that wait for a stream. */
+/* Ends the connection: wakes all tasks that wait for a stream. */
 void hafti_http2_fail(hafti_http2_t *connection, int code);
 /* `stream` is zeroed, and has a message that has begun. */
 void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *connection, int32_t id);
@@ -178,10 +178,10 @@ void hafti_http2_stream_begin(hafti_http2_stream_t *stream, hafti_http2_t *conne
 int hafti_http2_note_close(nghttp2_session *session, int32_t id, uint32_t code, void *connection);
 /* Ends a stream that no task uses any more. Resets it, if it has not ended. */
 void hafti_http2_stream_end(hafti_http2_stream_t *stream, uint32_t code);
-/* How many bytes of its body a stream sends next, and puts them into the block. */
+/* The callback that offers nghttp2 bytes of a stream's body: how many it sends next. */
 ssize_t hafti_http2_read_body(nghttp2_session *session, int32_t id, uint8_t *into, size_t size,
                               uint32_t *flags, nghttp2_data_source *source, void *connection);
-/* Waits until the head has come, or one of status 1xx that somebody wants: 0, or an error. */
+/* Waits until the head has come, or one of status 1xx that the reader wants: 0, or an error. */
 int hafti_http2_await_head(hafti_http2_stream_t *stream);
 void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code);
 
@@ -189,12 +189,13 @@ void hafti_http2_reset(hafti_http2_t *connection, int32_t id, uint32_t code);
 
 void hafti_http2_credit_begin(hafti_http2_credit_t *credit);
 void hafti_http2_earn(hafti_http2_t *connection, int64_t credit);
-/* Whether a frame that has come is paid; else that is the connection's complaint. */
+/* Takes a credit for a frame that has come. False: there was none, which is the connection's
+   complaint. */
 bool hafti_http2_pay(hafti_http2_t *connection);
 
 /* ---- http2_ignored.c ---- */
 
-/* Before the first byte of the peer. */
+/* To be called before the first byte of the peer. */
 void hafti_http2_ignored_begin(hafti_http2_ignored_t *ignored, bool of_client);
 /* `has_ended`: the peer sends nothing more on it. */
 void hafti_http2_note_closed(hafti_http2_ignored_t *ignored, int32_t id, bool has_ended);
@@ -212,13 +213,14 @@ uint32_t hafti_http2_judge_ignored(const hafti_http2_ignored_t *ignored);
 
 /* ---- http2_head.c ---- */
 
-/* Adds a field that has come to the head; what is too much is noted in the message's status. */
+/* Adds a field that has come to the head; one beyond the limits is noted in the message's
+   status. */
 void hafti_http2_put_field(hafti_http2_stream_t *stream, hafti_http_text_t name,
                            hafti_http_text_t value);
 /* A field of the trailers; false: they have no room. */
 bool hafti_http2_put_trailer(hafti_http2_stream_t *stream, hafti_http_text_t name,
                              hafti_http_text_t value);
-/* The head is complete: 0 or -EBADMSG. */
+/* Checks the head when it is complete: 0 or -EBADMSG. */
 int hafti_http2_check_head(hafti_http2_stream_t *stream);
 /* A field for nghttp2, which copies both, and writes names in small letters. */
 nghttp2_nv hafti_http2_field(hafti_http_text_t name, hafti_http_text_t value);

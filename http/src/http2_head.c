@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- What has come ---- */
+/* ---- Heads that have come ---- */
 
-/* Copies it to the head, with a '\0' behind it; there is room for that. */
+/* Copies a text to the head, with a '\0' behind it; there is room for both. */
 static uint16_t put(hafti_http_message_t *message, hafti_http_text_t text) {
     size_t at = message->head;
     memcpy(message->block + at, text.bytes, text.size);
@@ -20,7 +20,7 @@ static uint16_t put(hafti_http_message_t *message, hafti_http_text_t text) {
     return (uint16_t)at;
 }
 
-/* Some say the authority a second time, as Host (RFC 9113, section 8.3.1). */
+/* Whether the field is the authority once more, as Host (RFC 9113, section 8.3.1). */
 static bool repeats_host(const hafti_http_message_t *message, hafti_http_text_t name,
                          hafti_http_text_t value) {
     size_t from = 0;
@@ -122,7 +122,7 @@ int hafti_http2_check_head(hafti_http2_stream_t *stream) {
     return hafti_http_message_check(message);
 }
 
-/* ---- What is answered ---- */
+/* ---- Heads of answers ---- */
 
 static hafti_http2_stream_t *stream_of(haft_http_request_t *request) {
     return (hafti_http2_stream_t *)request->message.stream;
@@ -148,7 +148,7 @@ static bool is_of_connection(hafti_http_text_t name) {
            hafti_http_same(name.bytes, name.size, "Proxy-Connection");
 }
 
-/* Lines of an answer as fields: how many. */
+/* Turns lines of an answer into fields; returns how many. */
 static size_t read_lines(const char *lines, size_t size, nghttp2_nv *fields) {
     size_t count = 0, at = 0;
     hafti_http_text_t name, value;
@@ -174,8 +174,8 @@ static void leave_values(nghttp2_nv *fields, size_t count) {
         fields[i].flags |= NGHTTP2_NV_FLAG_NO_COPY_VALUE;
 }
 
-/* The fields, in the request's memory. It is given to nghttp2 with what is sent first, so that 100
-   (Continue) may come before it. */
+/* Makes the fields in the request's memory. The head is given to nghttp2 with the first bytes that
+   are sent, so that 100 (Continue) may come before it. */
 int hafti_http2_make_head(haft_http_request_t *request, const char *type, uint64_t size) {
     hafti_http2_stream_t *stream = stream_of(request);
     const hafti_http_answer_t *answer = &request->answer;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Frames of a peer that nghttp2 ignores without a word, and which are judged here. Priorities of
- * RFC 7540 are refused (RFC 9218, 2.1). So nghttp2 forgets a stream as soon as it is closed: the
+ * Frames of a peer that nghttp2 ignores silently, and which are judged here. Priorities of RFC 7540
+ * are refused (RFC 9218, section 2.1). So nghttp2 forgets a stream as soon as it is closed: the
  * memory of a few serves all that come one after the other. Then it ignores frames of priority, and
- * what comes for streams that are closed. The numbers of the last of these are kept here, and heads
- * of frames are looked for in what comes.
+ * frames for streams that are closed. The numbers of the last of these are kept here, and the heads
+ * of frames are found in the bytes that come.
  */
 #include "http2_frames.h"
 
-enum { CUT_SHORT, ENDED }; /* ENDED: by the peer, which has said all of it or has reset it */
+enum { CUT_SHORT, ENDED }; /* ENDED: by the peer, which has sent its end or a reset */
 
 void hafti_http2_ignored_begin(hafti_http2_ignored_t *ignored, bool of_client) {
     *ignored = (hafti_http2_ignored_t){.left = of_client ? NGHTTP2_CLIENT_MAGIC_LEN : 0};
@@ -88,8 +88,8 @@ static bool may_be_ignored(unsigned type) {
     return type == NGHTTP2_DATA || type == NGHTTP2_PRIORITY || type > NGHTTP2_CONTINUATION;
 }
 
-/* Behind the frames that lie here whole, and that nghttp2 does not ignore: most often these are all
-   there are. */
+/* Returns the place behind the complete frames that nghttp2 does not ignore; most often these are
+   all that there are. */
 static const char *pass_whole(const char *at, const char *end) {
     for (;;) {
         const unsigned char *head = (const unsigned char *)at;
@@ -111,7 +111,8 @@ const char *hafti_http2_next_ignored(hafti_http2_ignored_t *ignored, const char 
     return at;
 }
 
-/* RFC 9113, sections 5.1 and 6.3; and RFC 7540, section 5.3.1. */
+/* RFC 9113, sections 5.1 and 6.3, and RFC 7540, section 5.3.1: frames on closed streams, and
+   priorities. */
 uint32_t hafti_http2_judge_ignored(const hafti_http2_ignored_t *ignored) {
     const unsigned char *head = ignored->head;
     int32_t id = hafti_http2_id_of(ignored);

@@ -2,16 +2,17 @@
 /*
  * The memory of a session of nghttp2, which allocates a dozen small blocks for each stream. Blocks
  * of a few sizes are kept for the next streams of the session; so most of them cost a handful of
- * instructions, and lie in the processor's cache. Called with the connection's mutex.
+ * instructions, and lie in the processor's cache. Its functions are called with the connection's
+ * mutex.
  */
 #include "http2_frames.h"
 
 #include <stdalign.h>
 #include <stdlib.h>
 
-/* Before each block. */
+/* The header of each block. */
 typedef struct block {
-    alignas(max_align_t) size_t kind; /* how many STEPs it has; more than KINDS: malloc(3) knows */
+    alignas(max_align_t) size_t kind; /* how many STEPs it has; more than KINDS: it is malloc's */
     struct block *next;               /* that is kept, too */
 } block_t;
 

@@ -5,8 +5,8 @@
  * wait: stacks and memory are then used by turns, and stay in the processor's cache. Where a
  * handler is about to wait, its task is that of this request alone from then on, and another task,
  * which has stood by, reads on. So each request that waits has a task, and at most one more is
- * idle. Before the reader reads on, it also writes what there is, as far as that needs no wait: the
- * rest, and what there is at other times, is for the task that writes.
+ * idle. Before the reader reads on, it also writes the output that there is, as far as that needs
+ * no wait. The remaining output, and output that comes at other times, is for the task that writes.
  *
  * They end in this order: the reader, when the client has gone or nghttp2 wants no more of it;
  * requests, which learn of that; and the writer, when nothing is left.
@@ -35,7 +35,7 @@ typedef struct request {
     hafti_http2_stream_t stream; /* the first, likewise */
     haft_http_request_t request;
     reader_t *reader;     /* that serves it */
-    struct request *next; /* whose head has come, too */
+    struct request *next; /* the next whose head has come */
 } request_t;
 _Static_assert(sizeof(request_t) <= HAFT_IO_LENT_SIZE, "a request fits in a block");
 
@@ -96,7 +96,7 @@ static const hafti_http_framing_t framing = {
     .inform = inform,
 };
 
-/* ---- What the session says ---- */
+/* ---- Callbacks of the session ---- */
 
 /* The reader writes the frames that it causes in its turn. Frames of other tasks do not wait for
    the end of that turn, in which a handler may compute for long. */
@@ -127,7 +127,7 @@ static void leave_to_writer(connection_t *connection) {
         wake_writer(&connection->frames);
 }
 
-/* The request that is served has to wait: another task reads on. */
+/* Lets another task read on, because the request that is served has to wait. */
 static void hand_over(reader_t *reader) {
     connection_t *connection = reader->connection;
     if (!reader->is_serving || atomic_exchange(&reader->has_left, true))
@@ -138,7 +138,8 @@ static void hand_over(reader_t *reader) {
     haft_io_event_set(&connection->to_read);
 }
 
-/* A stream's bytes have gone when they are with those that the connection writes. */
+/* Called before a task writes to its stream: bytes count as sent when they are in the connection's
+   output. */
 static void begin_to_write(hafti_http_stream_t *bytes, const haft_http_limits_t *limits,
                            haft_io_deadline_t *limit) {
     int64_t now = haft_io_now();
@@ -166,12 +167,12 @@ static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io
     return is_late && is_patient ? 0 : code;
 }
 
-/* The writer does what there is to do. */
+/* Does nothing: the writer writes. */
 static void settle(hafti_http2_t *frames) {
     (void)frames;
 }
 
-/* Ends the connection when its streams have ended, or at once where the client is to blame. */
+/* Ends the connection when its streams have ended, or at once after a mistake of the client. */
 static void go_away(connection_t *connection, uint32_t code) {
     nghttp2_session *session = connection->frames.session;
     if (code != NGHTTP2_NO_ERROR)
@@ -184,7 +185,8 @@ static void go_away(connection_t *connection, uint32_t code) {
     wake_writer(&connection->frames);
 }
 
-/* One whose memory is missing, or that would be one too many, was not begun. */
+/* Begins a stream. A request for which there is no memory, or that would be one too many, is
+   refused as not begun. */
 static int on_head_begin(nghttp2_session *session, const nghttp2_frame *frame, void *argument) {
     connection_t *connection = argument;
     int32_t id = frame->hd.stream_id;
@@ -241,7 +243,7 @@ static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
 
 /* ---- A request ---- */
 
-/* Also where its task is unwound. */
+/* Ends the request, also where its task is unwound. */
 static void end_request(request_t *const *argument) {
     request_t *request = *argument;
     connection_t *connection = (connection_t *)request->stream.connection;
@@ -261,10 +263,10 @@ static void end_request(request_t *const *argument) {
 }
 
 /*
- * The client has its whole answer, and is still sending a body that nobody wants. A reset ends that
- * (RFC 9113, section 8.1), but some clients forget the answer when the reset comes with it. So what
- * is left of a body that the server would take is read and thrown away, and for a longer one, whose
- * sender soon waits for a window, the reset comes a moment later.
+ * The client has its whole answer, and is still sending a body that no handler reads. A reset ends
+ * that (RFC 9113, section 8.1), but some clients forget the answer when the reset comes with it. So
+ * what is left of a body that the server would take is read and thrown away, and for a longer one,
+ * whose sender soon waits for a window, the reset comes a moment later.
  */
 static void linger(haft_http_request_t *request, const hafti_http2_stream_t *stream) {
     enum { MOMENT = 200 /* milliseconds */ };
@@ -292,7 +294,7 @@ static void serve_request(request_t *argument) {
         linger(request, &serving->stream);
 }
 
-/* One that was reset meanwhile, or for which there is no memory, is not begun. */
+/* Refuses a request that was reset meanwhile, or for which there is no memory, as not begun. */
 static void refuse(request_t *request) {
     hafti_http2_t *frames = request->stream.connection;
     hafti_http2_lock(frames);
@@ -314,7 +316,8 @@ static bool has_substitute(connection_t *connection) {
     return is_spawned;
 }
 
-/* Until there is none, or a handler has waited: then its task is at its end. */
+/* Serves requests until none is left, or a handler has waited: then the task of that handler
+   ends. */
 static void serve_arrived(reader_t *reader) {
     connection_t *connection = reader->connection;
     while (!reader->has_left && connection->arrived != NULL) {
@@ -370,7 +373,7 @@ static output_t take_output(connection_t *connection) {
     output = (output_t){frames->block, 0, frames->size};
     frames->block = NULL;
     frames->size = 0;
-    hafti_http2_pump(frames); /* what a full block has held up */
+    hafti_http2_pump(frames); /* frames for which a full block had no room */
     return output;
 }
 
@@ -390,8 +393,9 @@ static void write_output_now(connection_t *connection) {
     }
 }
 
-/* By the reader, when it has served what it has read. A block that is written at once serves the
-   next connection, too, and so stays in the processor's caches; and no other task is woken. */
+/* Called by the reader when it has served the requests that it has read. A block that is written at
+   once serves the next connection, too, and so stays in the processor's caches; and no other task
+   is woken. */
 static void write_now(connection_t *connection) {
     hafti_http2_t *frames = &connection->frames;
     hafti_http2_lock(frames);
@@ -403,8 +407,8 @@ static void write_now(connection_t *connection) {
     hafti_http2_unlock(frames);
 }
 
-/* Nothing more is written. The client's bytes are still read for a moment: otherwise the kernel
-   would drop the data that the client has not read yet. Then the reader reads the end. */
+/* Ends the output. The client's bytes are still read for a moment: otherwise the kernel would drop
+   the data that the client has not read yet. Then the reader reads the end. */
 static void end_writing(connection_t *connection) {
     hafti_http2_t *frames = &connection->frames;
     hafti_http_stream_t *below = frames->below;
@@ -456,7 +460,7 @@ static int64_t read_deadline(const connection_t *connection) {
     return hafti_http_deadline(since, limits->idle_time);
 }
 
-/* A deadline of the reader may have been for another state. */
+/* Whether the reader's time is over: its deadline may have been for an earlier state. */
 static bool is_late(connection_t *connection) {
     bool is_waiting = connection->head_since != 0 || connection->requests == 0;
     return is_waiting && read_deadline(connection) <= haft_io_now();
@@ -504,7 +508,7 @@ static void stop_serving(void *argument) {
     hafti_http2_unlock(&connection->frames);
 }
 
-/* Nobody reads any more, and the others learn that. */
+/* Ends reading for all tasks, and wakes those that wait for bytes. */
 static void end_reading(connection_t *connection) {
     hafti_http2_t *frames = &connection->frames;
     hafti_http2_lock(frames);

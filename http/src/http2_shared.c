@@ -31,7 +31,7 @@ static bool has_output(const shared_t *shared) {
     return shared->left != NULL || shared->frames.size != 0 || shared->is_kept;
 }
 
-/* Another task reads or writes, if any waits. */
+/* Wakes another task to read or write, if one waits. */
 static void wake_another(shared_t *shared) {
     bool is_needed = !shared->is_reading || (has_output(shared) && !shared->is_writing);
     hafti_http2_stream_t *stream = shared->frames.streams;
@@ -62,7 +62,7 @@ static void take_block(shared_t *shared) {
     hafti_http2_pump(frames); /* what a full block has held up */
 }
 
-/* Without the mutex: what the stream has taken of what is left, or an error. */
+/* Writes `left` without the mutex: returns how much the stream has taken, or an error. */
 static ssize_t write_left(shared_t *shared, bool waits) {
     hafti_http_stream_t *stream = &shared->stream;
     const hafti_http_stream_operations_t *operations = stream->operations;
@@ -106,7 +106,7 @@ static void lose_reading(shared_t *const *shared) {
     hafti_http2_unlock(&(*shared)->frames);
 }
 
-/* A step, with the role of writing: what was taken, or an error. */
+/* Makes one step in the role of the writer: returns how much was taken, or an error. */
 static ssize_t write_part(shared_t *shared, bool waits) {
     __attribute__((cleanup(lose_writing))) shared_t *writing = shared;
     take_block(shared);
@@ -121,8 +121,8 @@ static ssize_t write_part(shared_t *shared, bool waits) {
     return done;
 }
 
-/* Writes what there is; -EAGAIN: there is no room for the rest, or, if it `waits`, that came to an
-   end. Where nothing more can be written, the end of what can be read says why. */
+/* Writes all output. -EAGAIN: there is no room for the rest, or, if it `waits`, its wait has ended.
+   Where nothing more can be written, the end of the input has the reason. */
 static int write_output(shared_t *shared, bool waits) {
     ssize_t done = 0;
     while (done >= 0 && has_output(shared) && !shared->is_cut && !shared->is_writing)
@@ -142,8 +142,8 @@ static int write_for_a_turn(shared_t *shared) {
     return code == -ETIMEDOUT && haft_io_deadline_passed(&limit) ? 0 : code;
 }
 
-/* Tells the peer why, as far as there is room, and shuts the connection down (RFC 9113, section
-   5.4.1): nothing more comes, so a task that waits for bytes or for room goes on. */
+/* Sends the peer the reason, as far as there is room, and shuts the connection down (RFC 9113,
+   section 5.4.1): nothing more comes, so a task that waits for bytes or for room goes on. */
 static void end_connection(shared_t *shared) {
     hafti_http2_t *frames = &shared->frames;
     shared->is_ended = true;
@@ -189,7 +189,8 @@ static int take_bytes(hafti_http2_t *frames) {
     return code != 0 ? code : judge_session(frames);
 }
 
-/* An error of the connection is everybody's; the end of the task's time is not. */
+/* Takes bytes that were read. An error of the connection ends it for all tasks; the end of this
+   task's time does not. */
 static int take(hafti_http2_t *frames, ssize_t size) {
     if (size == -ETIMEDOUT || size == -ECANCELED || size == -EAGAIN)
         return size != -EAGAIN ? (int)size : 0;
@@ -201,7 +202,7 @@ static int take(hafti_http2_t *frames, ssize_t size) {
     return 0;
 }
 
-/* Without the mutex; -EAGAIN: the turn is over. */
+/* Reads without the mutex; -EAGAIN: the turn is over. */
 static ssize_t fill(shared_t *shared) {
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, haft_io_now() + TURN);
@@ -209,7 +210,7 @@ static ssize_t fill(shared_t *shared) {
     return size == -ETIMEDOUT && haft_io_deadline_passed(&limit) ? -EAGAIN : size;
 }
 
-/* Once, for all. */
+/* Reads once, for all tasks. */
 static int read_frames(shared_t *shared) {
     __attribute__((cleanup(lose_reading))) shared_t *reading = shared;
     shared->is_reading = true;
@@ -246,7 +247,7 @@ static int read_or_write(shared_t *shared) {
     return (events & ~POLLOUT) != 0 ? read_frames(shared) : 0;
 }
 
-/* Also where the task is unwound: then it may be the one that was to read. */
+/* Ends a wait, also where the task is unwound: it may have been the one that was to read. */
 static void stop_waiting(hafti_http2_stream_t *const *stream) {
     hafti_http2_t *frames = (*stream)->connection;
     hafti_http2_lock(frames);
@@ -267,7 +268,8 @@ static int wait_for_another(hafti_http2_stream_t *stream, haft_io_event_t *event
     return code;
 }
 
-/* The state may have changed when something was written: then there may be nothing to wait for. */
+/* Waits for a stream. It may return at once, because a write before the wait may have changed the
+   state. */
 static int wait_for(hafti_http2_t *frames, hafti_http2_stream_t *stream, haft_io_event_t *event) {
     shared_t *shared = (shared_t *)frames;
     if (!has_output(shared) || shared->is_writing)
@@ -312,7 +314,7 @@ static void head_has_come(hafti_http2_t *frames, hafti_http2_stream_t *stream) {
 }
 
 /* Sends GOAWAY at the end of a connection, as far as there is room (RFC 9113, section 6.8). */
-static void *say_goodbye(void *argument) {
+static void *send_goaway(void *argument) {
     shared_t *shared = argument;
     hafti_http2_lock(&shared->frames);
     if (shared->frames.session != NULL) {
@@ -334,8 +336,8 @@ void hafti_http2_release(shared_t *shared) {
     if (!is_last)
         return;
     if (shared->frames.error == 0) {
-        haft_io_shield(say_goodbye, shared);
-        hafti_http_stream_say_end(&shared->stream);
+        haft_io_shield(send_goaway, shared);
+        hafti_http_stream_send_end(&shared->stream);
     }
     hafti_http_stream_close(&shared->stream);
     haft_io_give_back(shared->left);

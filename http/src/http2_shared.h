@@ -16,7 +16,7 @@ typedef struct hafti_http2_shared {
     bool is_reading, is_writing;
     char *left; /* a block that is being written, from `left_at` on; NULL: none */
     size_t left_at, left_size;
-    bool is_kept;  /* by TLS: some of what was written, which is to be flushed */
+    bool is_kept;  /* TLS holds bytes that were written, which are to be flushed */
     bool is_cut;   /* nothing more can be written */
     bool is_ended; /* the connection has been shut down */
 } hafti_http2_shared_t;
@@ -30,8 +30,9 @@ void hafti_http2_release(hafti_http2_shared_t *shared);
 bool hafti_http2_is_usable(hafti_http2_shared_t *shared);
 /* Whether only its origin uses it, and it has failed or has been idle since `until` or longer. */
 bool hafti_http2_is_idle(hafti_http2_shared_t *shared, int64_t until);
-/* After frames were caused, by a task that is about to wait or to go: writes what has room, and
-   wakes the task that is to read or write next. The second is for haft_io_shield. */
+/* To be called by a task that has caused frames and is about to wait or to leave: writes as much as
+   there is room for, and wakes the task that is to read or write next. The second function is the
+   first in the form for haft_io_shield. */
 void hafti_http2_settle_frames(hafti_http2_t *frames);
 void *hafti_http2_settle_shielded(void *frames);
 

@@ -5,10 +5,10 @@
  * client.h and websocket.h (tools/floors.txt).
  *
  * Memory of a connection. While it waits for a request it has a record, and no stack
- * (haft_io_rest). A request has a block of haft_io_lend for what is known of it, so that stacks
- * stay within a page, and one for its head, what is left of which is its memory (memory.c), also
- * for the table of its fields and the parts of its path: blocks that connections use by turns stay
- * in the processor's cache, and their stacks do not. A connection reads from the network by
+ * (haft_io_rest). A request has a block of haft_io_lend for its record, so that stacks stay within
+ * a page, and one for its head, the rest of which is its memory (memory.c), also for the table of
+ * its fields and the parts of its path: blocks that connections use by turns stay in the
+ * processor's cache, and their stacks do not. A connection reads from the network by
  * haft_io_read_lent, and gathers its answer in a block of haft_io_lend, which is given back when it
  * has been sent. Blocks are recycled by libhaft-io, so no request of usual size allocates.
  */
@@ -44,11 +44,11 @@ typedef struct {
     uint64_t written;              /* bytes of the body, as they are sent */
     int status;
     hafti_http_progress_t progress;
-    bool has_date;     /* of the fields one is, which a proxy has passed on */
+    bool has_date;     /* one of the fields is Date, which a proxy has passed on */
     bool is_plain;     /* it is not to be compressed */
     bool chunked;      /* its size is unknown, and it has an end of its own */
     bool without_body; /* what is written is not sent */
-    bool failed;       /* the client has not got all of it, and never will */
+    bool failed;       /* the client will not get all of it */
     bool is_sent;      /* the client may have seen some of it */
     bool is_stream;    /* what the connection has become */
     bool has_events;   /* of which the last, or a comment, was sent at this time: */
@@ -61,12 +61,12 @@ typedef struct {
  * five, and the operations of the stream, are all in which versions differ.
  */
 typedef struct {
-    /* The head; `type` may be NULL. Nothing need be sent before bytes of the body are, or the
-       end. */
+    /* Writes the head; `type` may be NULL. Nothing need be sent before bytes of the body, or the
+       end, are. */
     int (*head)(haft_http_request_t *request, const char *type, uint64_t size);
-    /* A piece, which is not empty, of a body of unknown size. */
+    /* Writes a piece, which is not empty, of a body of unknown size. */
     int (*piece)(haft_http_request_t *request, const void *bytes, size_t size);
-    /* The answer is whole; what was gathered is sent afterwards. */
+    /* Ends the answer; the gathered bytes are sent afterwards. */
     int (*end)(haft_http_request_t *request);
     /* Like hafti_http_answer_stream. */
     int (*become_stream)(haft_http_request_t *request, const char *line, const char *protocol);
@@ -93,7 +93,7 @@ struct haft_http_request {
     hafti_http_tasks_t *tasks;   /* that its handler has spawned; NULL: none */
     haft_http_thrown_t *thrown;  /* by a handler, on its way through the middleware; or NULL */
     int refused;                 /* the status of haft_http_request_refuse; 0: none */
-    const char *refusal;         /* its text; NULL: what the status is called */
+    const char *refusal;         /* its text; NULL: the status's phrase */
     bool is_traced;              /* its task has its trace */
     bool is_running; /* its handler: where the request ends meanwhile, the stack is being unwound */
     bool is_unwound; /* its handler, whose answer was taken back: middleware may have answered */
@@ -103,7 +103,7 @@ struct haft_http_request {
     char *form; /* the body */
     size_t form_size;
     const char *failure;
-    struct hafti_http_kept *kept; /* what is kept of it, while its handler runs; or NULL */
+    struct hafti_http_kept *kept; /* its record, if it is kept, while its handler runs; or NULL */
     hafti_http_bytes_t *copy;     /* `kept`: gets the answer's body, as the handler writes it */
     hafti_http_message_t message;
 };
@@ -111,9 +111,10 @@ struct haft_http_request {
 void hafti_http_answer_end(haft_http_request_t *request);
 /* Completes what a handler has left open. 0, or an error: then the connection is broken off. */
 int hafti_http_answer_complete(haft_http_request_t *request);
-/* Answers without a handler: a line that says what it is. */
+/* Answers without a handler: with a line that names the status. */
 int hafti_http_answer_status(haft_http_request_t *request, int status);
-/* Nobody is going to take what was thrown (haft_http_request_carry). */
+/* Frees the exception that is carried (haft_http_request_carry), because no middleware takes it any
+   more. */
 void hafti_http_forget_thrown(haft_http_request_t *request);
 /* Whether less of the body has been written than the head has announced. */
 static inline bool hafti_http_answer_lacks_bytes(const hafti_http_answer_t *answer) {
@@ -133,15 +134,15 @@ int hafti_http_answer_stream(haft_http_request_t *request, int status, const cha
 int hafti_http_answer_gather(haft_http_request_t *request, const void *bytes, size_t size);
 /* Sends what is gathered, and a head that has not been sent yet. */
 int hafti_http_answer_send_gathered(haft_http_request_t *request);
-/* Where the block has room for `size` bytes, of HAFT_IO_LENT_SIZE at most, or else NULL, and
-   `*code` says why; what the block has may be sent for that. */
+/* Returns a place in the block with room for `size` bytes, at most HAFT_IO_LENT_SIZE, or NULL, with
+   the error in `*code`. The block may be sent to make room. */
 char *hafti_http_answer_room(haft_http_request_t *request, size_t size, int *code);
-/* The client gets no more of it. Returns the code. */
+/* Marks the answer as failed: the client gets no more of it. Returns the code. */
 int hafti_http_answer_fail(haft_http_request_t *request, int code);
 extern const hafti_http_framing_t hafti_http1_framing;
-/* Its decimal digits: where they end. */
+/* Writes the decimal digits of a number; returns their end. */
 char *hafti_http_put_number(char *to, uint64_t number);
-/* The present date; HAFTI_HTTP_DATE bytes. */
+/* Writes the present date; HAFTI_HTTP_DATE bytes. */
 void hafti_http_put_now(char *into);
 /* Sends bytes at once, within the time of a write. */
 int hafti_http_answer_send(haft_http_request_t *request, const void *bytes, size_t size);
@@ -155,27 +156,29 @@ bool hafti_http_answer_field(const hafti_http_answer_t *answer, size_t *at, cons
                              hafti_http_text_t *value);
 /* Gathers bytes of the body, as they are. */
 int hafti_http_answer_put(haft_http_request_t *request, const void *bytes, size_t size);
-/* Whether an answer that is about to begin is compressed: then its head says so, and `*size` is not
-   known any more. 0, or an error. */
+/* Decides whether an answer that is about to begin is compressed: then its head names the coding,
+   and `*size` is not known any more. 0, or an error. */
 int hafti_http_choose_encoding(haft_http_request_t *request, int status, const char *type,
                                uint64_t *size);
-/* Gives bytes of the body to the answer's encoder, and what that makes of them to the answer. */
+/* Gives bytes of the body to the answer's encoder, and the encoded bytes to the answer. */
 int hafti_http_encode(haft_http_request_t *request, const void *bytes, size_t size,
                       hafti_http_step_t step);
 void hafti_http_encoder_free(hafti_http_encoder_t *encoder);
 
-/* Bytes of a file, for an answer of just so many. */
+/* Writes bytes of a file, for an answer of exactly this size. */
 int hafti_http_write_file(haft_http_request_t *request, int file, int64_t offset, uint64_t size);
 
 /* ---- kept.c: requests that are kept, or replayed -------------------------------------------- */
 
 /* How a server that is served treats requests. */
 typedef enum { HAFTI_HTTP_FORGETS, HAFTI_HTTP_KEEPS, HAFTI_HTTP_REPLAYS } hafti_http_keeping_t;
-/* Around the handler, and the middleware, of a request of a server that does not forget. */
+/* Called before and after the handler and the middleware of a request, where the server does not
+   forget. */
 void hafti_http_kept_begin(haft_http_request_t *request);
 /* `is_lost`: its handler has failed, and the stack is being unwound. */
 void hafti_http_kept_end(haft_http_request_t *request, bool is_lost);
-/* Its connection has become a stream, which is not on the record, and may be one for long. */
+/* Forgets a request whose connection has become a stream, which is not on the record, and may last
+   long. */
 void hafti_http_kept_forget(haft_http_request_t *request);
 
 /* ---- upgrade.c, handshake.c, websocket.c ----------------------------------------------------- */
@@ -188,7 +191,8 @@ bool hafti_http_asks_to_upgrade(const haft_http_request_t *request, const char *
  * library only.
  */
 typedef struct hafti_http_protocol {
-    /* When the handler has returned this code: ends what is left. The code that counts. */
+    /* Called when the handler has returned this code: ends the protocol, and returns the code that
+       counts. */
     int (*finish)(struct hafti_http_protocol *self, int code);
     void (*free)(struct hafti_http_protocol *self); /* also where the stack is unwound */
 } hafti_http_protocol_t;
@@ -222,12 +226,12 @@ bool hafti_http_peer_of(int descriptor, struct in6_addr *address);
 typedef struct hafti_http_proxies hafti_http_proxies_t;
 void hafti_http_proxies_free(hafti_http_proxies_t *proxies);
 bool hafti_http_is_proxy(const hafti_http_proxies_t *proxies, const struct in6_addr *address);
-/* Whether what the peer of the request says of others is believed. */
+/* Whether the peer of the request is trusted to name the client. */
 bool hafti_http_is_peer_trusted(haft_http_request_t *request);
 /* Whether the peer of the connection is one. */
 bool hafti_http_is_from_proxy(const hafti_http_proxies_t *proxies, int descriptor);
-/* Reads what a proxy says before anything else, until the deadline; then the stream knows its peer.
-   An error: the connection is to be closed. */
+/* Reads the header that a proxy sends first, until the deadline; then the stream has its peer. An
+   error: the connection is to be closed. */
 int hafti_http_read_proxy_header(hafti_http_stream_t *stream, int64_t deadline);
 
 typedef struct hafti_http_addresses hafti_http_addresses_t;
@@ -324,7 +328,7 @@ struct haft_http_server {
     hafti_http_listeners_t *listening; /* of haft_http_server_serve_with */
     bool notifies;                     /* the service manager */
     atomic_int notify_code;            /* the last failure of that; 0: none */
-    _Atomic int64_t unready_time;      /* in which it says that it is not ready */
+    _Atomic int64_t unready_time;      /* while it answers that it is not ready */
     atomic_bool is_served;
     atomic_bool restarting;
     atomic_bool is_handed_over; /* to another process */
@@ -345,19 +349,20 @@ struct haft_http_server {
 /* For debuggers: the lists of connection.c and http2_server.c, for the table in serving.c. */
 extern const haft_shown_t hafti_http_shown_connections[], hafti_http_shown_frames[];
 
-/* haft_io_refuse, for what is wrong with a server: notes the words for haft_http_server_mistake,
+/* haft_io_refuse for mistakes in the use of a server: notes the words for haft_http_server_mistake,
    and logs them. */
 __attribute__((cold, format(printf, 4, 5))) int hafti_http_refuse(haft_http_server_t *server,
                                                                   int number, const char *function,
                                                                   const char *format, ...);
 
-/* The machine's sockets, files and variables are none of the simulation's. */
+/* Whether the caller is in a simulation, in which sockets, files and variables of the machine are
+   not used. */
 static inline bool hafti_http_is_simulated(void) {
     const char *backend = haft_io_backend();
     return backend != NULL && strcmp(backend, "simulation") == 0;
 }
 
-/* So long a server that stops waits for the first request of a connection. */
+/* The time for which a server that stops waits for the first request of a connection. */
 enum { HAFTI_HTTP_FRESH_MILLISECONDS = 250 };
 static inline int64_t hafti_http_fresh_until(void) {
     return haft_io_now() + HAFTI_HTTP_FRESH_MILLISECONDS * HAFT_IO_MILLISECOND;
@@ -372,14 +377,14 @@ typedef struct {
 } hafti_http_accepted_t;
 void hafti_http_leave_place(const hafti_http_accepted_t *accepted);
 /* ---- connection.c ---- */
-/* Spawns a task in the scope that serves what comes on the connection until its end, closes it, and
-   leaves the place. 0; or -ENOMEM: then neither. */
+/* Spawns a task in the scope that serves the connection until its end, closes it, and leaves the
+   place. 0; or -ENOMEM: then the connection is open and has its place. */
 int hafti_http_connection_spawn(const hafti_http_accepted_t *accepted, haft_io_scope_t *scope);
 /* ---- dispatch.c ---- */
-/* A request on `stream`, which the end of `request` does not close. Its head comes next. */
+/* Begins a request on `stream`, which the end of `request` does not close. Its head comes next. */
 void hafti_http_request_begin(haft_http_request_t *request, haft_http_server_t *server,
                               hafti_http_stream_t *stream, hafti_http_served_t *served);
-/* Has it answered; `code` is what was said of its head: 0, or -EBADMSG. */
+/* Answers the request by its handler; `code` is the judgement of its head: 0, or -EBADMSG. */
 void hafti_http_request_answer(haft_http_request_t *request, int code);
 /* Also where the stack is unwound. */
 void hafti_http_request_end(haft_http_request_t *request);
@@ -398,14 +403,14 @@ int hafti_http_tasks_end(haft_http_request_t *request, int code);
    line. */
 int hafti_http_answer_error(haft_http_request_t *request, int status, int code);
 /* ---- notify.c ---- */
-/* Tells the service manager, if the server is to, within a second; what fails is logged. */
+/* Tells the service manager, if the options ask for it, within a second; a failure is logged. */
 void hafti_http_notify(haft_http_server_t *server, const char *word);
-/* Which process is the service's from now on. */
+/* Tells it the process of the service from now on. */
 void hafti_http_notify_successor(haft_http_server_t *server, pid_t process);
-/* A task that tells it again and again that the run goes on, if it wants to hear that. */
+/* A task that tells it at intervals that the run goes on, if it asks for that. */
 void *hafti_http_notify_watchdog(void *server);
 /* ---- server.c ---- */
-/* From now on the server frees it. */
+/* Makes the server the owner of an object, which it frees. */
 static inline void hafti_http_own(haft_http_server_t *server, hafti_http_owned_t *owned) {
     owned->next = server->owned;
     server->owned = owned;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests that are kept (haft_http_run_options_t.keep_requests): while the handler of one runs,
- * libhaft-io has what the handler asks for, and this file what it reads and what it answers. If it
- * fails, all of that becomes a file, from which replaying.c has the handler answer again.
+ * libhaft-io keeps the answers that the handler gets, and this file keeps the request and the
+ * handler's answer. If it fails, all of that becomes a file, from which replaying.c has the handler
+ * answer again.
  *
  *   the file's REQUEST | its version and peer, in a line; then the request as of HTTP/1.1, with as
  *                      |   much of its body as the handler has read
- *   the file's ANSWER  | its status, in a line; the fields that handlers have set; an empty line;
- *                      |   the body as it was written
+ *   the file's ANSWER  | its status, in a line, with " cut" if the file lacks a part of the body;
+ *                      |   the fields that handlers have set; an empty line; the body as written
  *
  * What the handler asks of its own connection is not on the record (HAFTI_HTTP_UNKEPT): it is of
  * another version of HTTP in the replay, and has no socket.
@@ -23,7 +24,7 @@ typedef struct hafti_http_kept {
     hafti_http_bytes_t body, answer;
 } kept_t;
 
-enum { FAILURES = 500, MOST_OF_ANSWER = 1 << 20 };
+enum { FAILURES = 500 };
 
 /* ---- As text ---- */
 
@@ -31,7 +32,7 @@ static void add_text(hafti_http_bytes_t *bytes, const char *text) {
     hafti_http_bytes_add(bytes, text, strlen(text));
 }
 
-/* Fields of the connection, and of how the body came. */
+/* Whether the field belongs to the connection, or to the framing of the body. */
 static bool is_of_way(const char *name) {
     static const char *const names[] = {
         "Content-Length", "Transfer-Encoding", "Connection", "Expect",
@@ -80,8 +81,9 @@ static hafti_http_bytes_t request_as_text(haft_http_request_t *request, const ke
 static hafti_http_bytes_t answer_as_text(const haft_http_request_t *request, const kept_t *kept,
                                          bool is_lost) {
     hafti_http_bytes_t text = {.most = SIZE_MAX};
-    char line[16];
-    snprintf(line, sizeof line, "%d\n", is_lost ? FAILURES : request->answer.status);
+    char line[32];
+    snprintf(line, sizeof line, "%d%s\n", is_lost ? FAILURES : request->answer.status,
+             kept->answer.is_cut ? " cut" : "");
     add_text(&text, line);
     hafti_http_bytes_add(&text, request->answer.fields, request->answer.fields_size);
     add_text(&text, "\n");
@@ -110,8 +112,21 @@ static void show_answer(const char *before, const struct iovec *answer) {
         fputc('\n', stderr);
 }
 
-/* Whether the answer is as HAFT_IO_REPLAY_EXPECTS says: a status; "success", which is any below
-   500; or, without it, what it was, after all that the record has. */
+/* How much of the answer's body a replay compares: as much as was kept. */
+static size_t most_of_answer(void) {
+    struct iovec asked, was;
+    haft_io_kept_found(&asked, &was);
+    const char *at = was.iov_base, *end = at + was.iov_len;
+    const char *line = memchr(at, '\n', was.iov_len);
+    if (line == NULL || line[-1] != 't')
+        return SIZE_MAX;
+    while (line != NULL && line + 1 < end && line[1] != '\n')
+        line = memchr(line + 1, '\n', (size_t)(end - line - 1));
+    return line != NULL && line + 2 <= end ? (size_t)(end - line - 2) : 0;
+}
+
+/* Whether the answer is as HAFT_IO_REPLAY_EXPECTS demands: a status; "success", which is any below
+   500; or, without it, the recorded answer, after all entries of the record. */
 static bool is_expected(const struct iovec *is, bool is_same) {
     const char *expected = getenv("HAFT_IO_REPLAY_EXPECTS");
     if (expected == NULL || *expected == '\0' || strcmp(expected, "same") == 0)
@@ -121,7 +136,7 @@ static bool is_expected(const struct iovec *is, bool is_same) {
     return status_of(is) == (int)strtol(expected, NULL, 10);
 }
 
-/* The process ends before the run finds that nothing else goes on. */
+/* Ends the process before the run finds that nothing else goes on. */
 __attribute__((noreturn)) static void end_replay(const haft_http_request_t *request,
                                                  const struct iovec *is) {
     struct iovec asked, was;
@@ -148,7 +163,7 @@ __attribute__((noreturn)) static void end_replay(const haft_http_request_t *requ
 
 void hafti_http_kept_begin(haft_http_request_t *request) {
     bool replays = request->server->keeping == HAFTI_HTTP_REPLAYS;
-    size_t most = 0; /* of a replay's body, which is in memory */
+    size_t most = 0; /* bytes of a body; in a replay it is in memory */
     haft_io_kept_t *tape = replays ? NULL : haft_io_kept_begin(&most);
     if (tape == NULL && !replays)
         return;
@@ -160,7 +175,7 @@ void hafti_http_kept_begin(haft_http_request_t *request) {
     }
     kept->tape = tape;
     kept->body.most = most;
-    kept->answer.most = MOST_OF_ANSWER;
+    kept->answer.most = replays ? most_of_answer() : most;
     request->kept = kept;
     request->copy = &kept->answer;
     request->message.copy = &kept->body;
@@ -196,8 +211,14 @@ static void write_kept(haft_http_request_t *request, const kept_t *kept,
     free(asked.bytes);
 }
 
+/* A request that is cut off at the end of its server's time of grace has not failed by itself, and
+   would not in a replay. */
 void hafti_http_kept_end(haft_http_request_t *request, bool is_lost) {
     kept_t *kept = request->kept;
+    if (kept->tape != NULL && atomic_load(&request->server->cutting)) {
+        hafti_http_kept_forget(request);
+        return;
+    }
     const hafti_http_answer_t *given = &request->answer;
     bool is_wanted = is_lost || kept->is_wanted || given->status >= FAILURES ||
                      (given->failed && request->failure != NULL) || kept->tape == NULL;

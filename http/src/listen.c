@@ -123,7 +123,7 @@ static int take_passed(hafti_http_listeners_t *listeners) {
         if (flags < 0 || fcntl(descriptor, F_SETFL, flags | O_NONBLOCK) != 0 ||
             fcntl(descriptor, F_SETFD, FD_CLOEXEC) != 0)
             return -errno;
-        /* Fails, and no matter, for Unix sockets. */
+        /* Fails for Unix sockets, which do not need it. */
         setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
         int code = add(listeners, descriptor, systemd);
         if (code != 0)

@@ -18,7 +18,7 @@ typedef struct {
     size_t paths_size;
 } hafti_http_listeners_t;
 
-/* Listens where the options say. 0, or an error, which it has logged. */
+/* Listens at the places of the options. 0, or an error, which it has logged. */
 int hafti_http_listen(haft_http_server_t *server, const haft_http_run_options_t *options,
                       hafti_http_listeners_t *listeners);
 /* Closes them, and removes the paths. */
@@ -26,9 +26,9 @@ void hafti_http_forget_listeners(hafti_http_listeners_t *listeners);
 
 /* ---- restart.c ---- */
 
-/* Whether this process has got listeners from the one before, and nobody has asked yet. */
+/* Whether this process has got listeners from the one before; true for the first caller only. */
 bool hafti_http_inherits(void);
-/* Stores those for this place: how many. */
+/* Stores the inherited listeners for this place; returns how many. */
 int hafti_http_take_inherited(const char *place, int *descriptors, int most);
 /* Closes the inherited listeners that were not taken. */
 void hafti_http_forget_inherited(void);
@@ -37,8 +37,8 @@ void hafti_http_tell_ready(void);
 
 /* ---- serving.c ---- */
 
-/* haft_http_server_serve_all, with what the options say of serving, and with listeners that a
-   restart may pass on; both may be NULL. */
+/* haft_http_server_serve_all, with the options about serving, and with listeners that a restart may
+   pass on; both may be NULL. */
 int hafti_http_serve(haft_http_server_t *server, const int *listeners, size_t count,
                      const haft_http_run_options_t *options, hafti_http_listeners_t *listening);
 

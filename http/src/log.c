@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Bytes of a request that a terminal would obey do not get into the log. */
+/* Writes a line to the log, without bytes that a terminal would obey. */
 void hafti_http_log(const haft_http_server_t *server, const char *format, ...) {
     char line[1024];
     if (server->log == NULL)

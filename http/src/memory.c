@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory that lives as long as a message: what its block has left behind the head, and then
-   pieces of malloc(3). */
+/* Memory that lives as long as a message: the rest of its block behind the head, and then pieces of
+   malloc(3). */
 #include "message.h"
 
 #include <stdalign.h>

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-/* ---- What the parser says ---- */
+/* ---- Callbacks of the parser ---- */
 
 static hafti_http_message_t *message_of(llhttp_t *parser) {
     return parser->data;
@@ -233,10 +233,10 @@ const char *hafti_http_message_trailer(const hafti_http_message_t *message, cons
     return NULL;
 }
 
-/* The fields that say how a message is to be read. */
+/* The fields that decide how a message is read. */
 enum { HOST, CONTENT_LENGTH, TRANSFER_ENCODING, EXPECT, KNOWN };
 
-/* How many fields have a name, and what the first of them says. */
+/* The number of fields of a name, and the value of the first. */
 typedef struct {
     size_t count;
     hafti_http_text_t first;
@@ -260,14 +260,14 @@ static void find_known(const hafti_http_message_t *message, known_t known[KNOWN]
     }
 }
 
-/* RFC 9112, section 3.2: none is an error but in HTTP/1.0, and so are two. */
+/* RFC 9112, section 3.2: the lack of Host is an error but in HTTP/1.0, and so are two fields. */
 static int check_host(hafti_http_message_t *message, const known_t *host) {
     bool is_good = host->count == 1 ? hafti_http_is_authority(host->first)
                                     : host->count == 0 && hafti_http_is_1_0(message);
     return is_good ? 0 : refuse(message, 400);
 }
 
-/* The field Host now says this part of the head. */
+/* Makes this part of the head the value of the field Host. */
 static void set_host(hafti_http_message_t *message, hafti_http_text_t host) {
     for (size_t i = 0; i < message->field_count; i++) {
         hafti_http_field_t *field = &message->fields[i];
@@ -329,7 +329,7 @@ static int check_target(hafti_http_message_t *message) {
     return check_absolute_target(message, target);
 }
 
-/* RFC 9112, section 6.3, no. 5. */
+/* RFC 9112, section 6.3, no. 5: Content-Length. */
 static int read_length(hafti_http_message_t *message, hafti_http_text_t text) {
     uint64_t length = 0;
     for (size_t i = 0; i < text.size; i++) {
@@ -362,8 +362,8 @@ static int read_coding(hafti_http_message_t *message, hafti_http_text_t text) {
     return refuse(message, chunked == 1 ? 501 : 400);
 }
 
-/* How long the body is. RFC 9112, section 6.3: a length and a coding at once is what a smuggler
-   sends. */
+/* RFC 9112, section 6.3: the length of the body. A message with both a length and a coding is how
+   smugglers attack. */
 static int check_length(hafti_http_message_t *message, const known_t *length,
                         const known_t *coding) {
     if (length->count + coding->count > 1)
@@ -373,7 +373,7 @@ static int check_length(hafti_http_message_t *message, const known_t *length,
     return length->count == 1 ? read_length(message, length->first) : 0;
 }
 
-/* RFC 9110, section 10.1.1. */
+/* RFC 9110, section 10.1.1: Expect. */
 static int check_expectation(hafti_http_message_t *message, const known_t *expected) {
     if (expected->count == 0)
         return 0;
@@ -404,7 +404,7 @@ static bool is_digit(char byte) {
 }
 
 /* RFC 9112, section 3: a method, a target and a version with a space between, where the parser
-   takes several; and 2.3. */
+   takes several; and section 2.3: the version. */
 static int check_request_line(hafti_http_message_t *message) {
     static const char name[] = "HTTP/";
     const char *line = message->block, *end = memchr(line, '\r', message->head);
@@ -430,7 +430,7 @@ static int check_status_line(hafti_http_message_t *message) {
     return is_good ? 0 : refuse(message, 502);
 }
 
-/* How long the body of an answer is (RFC 9112, section 6.3). */
+/* RFC 9112, section 6.3: the length of an answer's body. */
 static int check_answer(hafti_http_message_t *message) {
     unsigned status = message->parser.status_code;
     known_t known[KNOWN];
@@ -539,8 +539,8 @@ static void lower_version(const hafti_http_message_t *message, char *line, size_
         at[name] = '1';
 }
 
-/* A line has come: 0, or an error. Empty lines before a request are skipped (RFC 9112, section
-   2.2). */
+/* Ends a line that has come: 0, or an error. Empty lines before a request are skipped (RFC 9112,
+   section 2.2). */
 static int end_line(hafti_http_message_t *message, progress_t *progress) {
     char *line = message->block + progress->line;
     size_t size = message->head - progress->line;

@@ -49,7 +49,7 @@ typedef struct {
 
     size_t target, target_size;
     size_t field_count;
-    hafti_http_field_t *fields; /* room for as many as the limit says, once the head has come */
+    hafti_http_field_t *fields; /* room for as many as the limit allows, once the head has come */
     bool too_many_fields;
     int status; /* with which a message that is not good is answered */
 
@@ -81,10 +81,10 @@ typedef struct hafti_http_informed {
     size_t size;
     char lines[]; /* its fields, each with CR LF */
 } hafti_http_informed_t;
-/* That which the message has, to be freed; NULL: no memory. */
+/* Returns the head of status 1xx that the message has, to be freed; NULL: no memory. */
 hafti_http_informed_t *hafti_http_message_informed(const hafti_http_message_t *message);
 
-/* Begins a message. Afterwards, and at the end of what it began, hafti_http_message_end. */
+/* Begins a message, which ends with hafti_http_message_end. */
 void hafti_http_message_begin(hafti_http_message_t *message, hafti_http_stream_t *stream,
                               const haft_http_limits_t *limits, llhttp_type_t type);
 void hafti_http_message_end(hafti_http_message_t *message);
@@ -94,7 +94,7 @@ void hafti_http_message_end(hafti_http_message_t *message);
  */
 int hafti_http_message_read_head(hafti_http_message_t *message);
 ssize_t hafti_http_message_read(hafti_http_message_t *message, void *buffer, size_t size);
-/* The same, as it came, and through its decoder. */
+/* Reads from the body as it came; and through its decoder. */
 ssize_t hafti_http_message_read_plain(hafti_http_message_t *message, void *buffer, size_t size);
 ssize_t hafti_http_message_decode(hafti_http_message_t *message, void *buffer, size_t size);
 void hafti_http_decoder_free(hafti_http_decoder_t *decoder);
@@ -111,7 +111,7 @@ bool hafti_http_message_field(const hafti_http_message_t *message, const char *n
                               hafti_http_text_t *value);
 /* Whether its sender wants the connection to go on (RFC 9112, section 9.3). */
 bool hafti_http_message_is_kept(const hafti_http_message_t *message);
-/* Checks the fields that say how the message is to be read, once they are there: 0, or -EBADMSG. */
+/* Checks the fields that decide how the message is read, once they are there: 0, or -EBADMSG. */
 int hafti_http_message_check(hafti_http_message_t *message);
 /* HTTP_GET and the like; -1: it is none that a request can have here. */
 int hafti_http_method_of(hafti_http_text_t name);
@@ -123,7 +123,7 @@ bool hafti_http_message_header_at(hafti_http_message_t *message, size_t number, 
 const char *hafti_http_message_trailer(const hafti_http_message_t *message, const char *name);
 bool hafti_http_message_trailer_at(const hafti_http_message_t *message, size_t number,
                                    const char **name, const char **value);
-/* The body cannot be read any more; this is the error, which also says with which status. */
+/* Fails the body with this error, which also chooses the status: it cannot be read any more. */
 int hafti_http_message_fail(hafti_http_message_t *message, int code);
 /* Gives a chunked body's bytes, or trailers, to the parser. */
 llhttp_errno_t hafti_http_message_parse(hafti_http_message_t *message, const char *bytes,
@@ -136,7 +136,7 @@ static inline bool hafti_http_is_1_0(const hafti_http_message_t *message) {
 
 void *hafti_http_allocate(hafti_http_message_t *message, size_t size);
 char *hafti_http_copy(hafti_http_message_t *message, const char *bytes, size_t size);
-/* All of it, and the block. */
+/* Frees all memory of the message, and its block. */
 void hafti_http_free_memory(hafti_http_message_t *message);
 
 /* ---- decompress.c ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The part of an application's metrics (metrics.c) that the page of counters reads. */
-#ifndef HAFT_HTTP_METRICS_INTERNAL_H
-#define HAFT_HTTP_METRICS_INTERNAL_H
+#ifndef HAFTI_HTTP_METRICS_H
+#define HAFTI_HTTP_METRICS_H
 
 #include "internal.h"
 

@@ -5,9 +5,8 @@
  *     --boundary CRLF  field CRLF ... CRLF  bytes CRLF --boundary CRLF  ... CRLF --boundary-- CRLF
  *
  * A part ends before CRLF "--" boundary, the delimiter. The window, bytes[at] to bytes[end], is
- * what has been read of the body and not given to anybody; it begins with a CRLF of our own, so
- * that the first delimiter is one like the others. `known` bytes of it are known to belong to the
- * part.
+ * what has been read of the body and not yet given out; it begins with a CRLF of our own, so that
+ * the first delimiter is one like the others. `known` bytes of it are known to belong to the part.
  *
  * Input that two readers could read in two ways is an error, and the status of the request is 400:
  * text before the first delimiter or behind the last, spaces behind one, folded fields, bytes that
@@ -59,7 +58,7 @@ static ssize_t fill(haft_http_multipart_t *multipart) {
     return got > 0 ? 1 : got;
 }
 
-/* Until the window has `size` bytes; the body must not end before. */
+/* Reads until the window has `size` bytes; the body must not end before. */
 static int read_at_least(haft_http_multipart_t *multipart, size_t size) {
     while (unread_size(multipart) < size) {
         ssize_t got = fill(multipart);
@@ -184,7 +183,7 @@ static bool are_fields(const char *at, const char *end) {
     return true;
 }
 
-/* RFC 7578, 4.7: encodings are those of mail. */
+/* RFC 7578, section 4.7: whether the part has one of the encodings of mail. */
 static bool is_encoded(const haft_http_multipart_t *multipart) {
     hafti_http_text_t value;
     int count = find_field(multipart, "Content-Transfer-Encoding", &value);
@@ -215,7 +214,8 @@ static int read_fields(haft_http_multipart_t *multipart, haft_http_part_t *part)
     return types < 0 ? -EBADMSG : 0;
 }
 
-/* The window begins behind a delimiter, with a CRLF; up to the next empty line. */
+/* Reads the head of a part, up to the next empty line. The window begins behind a delimiter, with a
+   CRLF. */
 static int read_head(haft_http_multipart_t *multipart, haft_http_part_t *part) {
     static const char empty_line[] = "\r\n\r\n";
     const char *end;
@@ -344,8 +344,8 @@ ssize_t haft_http_multipart_text(haft_http_multipart_t *multipart, char **text) 
 
 /* ---- Files ---- */
 
-/* For file systems that cannot make a file without a name: it has one for a moment. Here, so that
-   errno is this thread's. */
+/* Makes a file whose name exists for a moment, for file systems that cannot make one without a
+   name. A function of its own, so that errno is this thread's. */
 __attribute__((noinline)) static int make_and_remove(char *name) {
     int file = mkostemp(name, O_CLOEXEC);
     if (file < 0)
@@ -415,7 +415,7 @@ const char *haft_http_multipart_header(haft_http_multipart_t *multipart, const c
     return hafti_http_copy(&multipart->request->message, value.bytes, value.size);
 }
 
-/* RFC 2046, 5.1.1. */
+/* RFC 2046, section 5.1.1: the boundary. */
 static bool take_boundary(void *argument, hafti_http_text_t name, const char *value) {
     haft_http_multipart_t *multipart = argument;
     static const char others[] = "'()+_,-./:=? ";

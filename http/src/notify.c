@@ -60,7 +60,7 @@ void hafti_http_notify_successor(haft_http_server_t *server, pid_t process) {
     hafti_http_notify(server, word);
 }
 
-/* sd_watchdog_enabled(3): the time within which the manager wants to hear of this process. */
+/* sd_watchdog_enabled(3): the time within which the manager expects a message of this process. */
 static int64_t watchdog_time(void) {
     const char *time = getenv("WATCHDOG_USEC"), *process = getenv("WATCHDOG_PID");
     if (time == NULL || (process != NULL && strtol(process, NULL, 10) != getpid()))

@@ -77,7 +77,7 @@ static int show_summary(haft_http_request_t *request, void *run) {
     return show_written(request, summarize, run, "application/json", false);
 }
 
-/* Shows what haft-top does: the browser asks for the summary each second. */
+/* Shows the same as haft-top: the browser asks for the summary each second. */
 static int show_top(haft_http_request_t *request, void *unused) {
     static const char page[] =
         "<!doctype html><meta charset=utf-8><title>Haft: top</title>"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A reverse proxy's handler: chooses an upstream, asks it what its client has asked, and gives the
- * answer back, both piece by piece.
+ * A reverse proxy's handler: chooses an upstream, passes its client's request on, and the answer
+ * back, both piece by piece.
  *
  * | what was done                       | what happens when the upstream then fails             |
  * |-------------------------------------|-------------------------------------------------------|
@@ -43,7 +43,7 @@ typedef struct {
     haft_http_question_t question;
     hafti_http_way_t way;
     haft_http_reply_t *asking; /* whose question's body is sent */
-    haft_io_event_t word;      /* the upstream has said 100 (Continue) */
+    haft_io_event_t word;      /* the upstream has sent 100 (Continue) */
     int64_t moved;             /* when something of the answer has last */
     bool waits_for_client;     /* to take it */
     bool is_late;              /* the upstream */
@@ -102,8 +102,8 @@ static size_t give_trailers(void *argument, const haft_http_header_t **trailers)
     return count;
 }
 
-/* Where the upstream is to say first whether it wants the body, waits for that for a while, as a
-   client does (RFC 9110, section 10.1.1). False: it has answered instead. */
+/* Where the upstream is to ask for the body first, waits for that for a while, as a client does
+   (RFC 9110, section 10.1.1). False: it has answered instead. */
 static bool may_send(passing_t *passing) {
     if (!passing->way.expects)
         return true;
@@ -111,7 +111,7 @@ static bool may_send(passing_t *passing) {
     return !passing->has_answer || passing->word.set;
 }
 
-/* Cancels the two when the answer makes no progress; it ends with them. */
+/* Cancels both tasks when the answer makes no progress; ends with them. */
 static void watch_answer(passing_t *passing) {
     int64_t time = passing->proxy->options.answer_time;
     for (passing->moved = haft_io_now();;) {
@@ -125,7 +125,8 @@ static void watch_answer(passing_t *passing) {
     haft_io_scope_cancel(passing->scope);
 }
 
-/* A task beside the one that waits for the answer. An upstream that closes may have answered. */
+/* The task that sends the body, beside the one that waits for the answer. An upstream that closes
+   may have answered. */
 static void *send_body(void *argument) {
     passing_t *passing = argument;
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
@@ -247,20 +248,21 @@ static int ask(passing_t *passing, hafti_http_upstream_t *upstream) {
                                &passing->reply);
 }
 
-/* ---- What has failed ---- */
+/* ---- Failures ---- */
 
 static const char *why(const passing_t *passing, int code) {
     return *passing->failure != '\0' ? passing->failure : haft_io_error_text(code);
 }
 
-/* Neither the upstream's fault, nor a reason for another answer than the handler's error. */
+/* Whether the error is neither the upstream's, nor a reason for another answer than the handler's
+   error. */
 static bool is_own(const passing_t *passing, int code) {
     bool is_in_time =
         code == -ETIMEDOUT && !passing->is_late && !haft_io_deadline_passed(passing->limit);
     return code == -ENOMEM || code == -ECANCELED || is_in_time || passing->read_error != 0;
 }
 
-/* The request is not one for the upstream. */
+/* Whether the error means that the request cannot be passed on. */
 static bool is_of_request(int code) {
     return code == -EINVAL || code == -EMSGSIZE;
 }
@@ -295,8 +297,8 @@ static int refuse(const passing_t *passing, int code) {
 
 /* ---- The answer ---- */
 
-/* How long the body is; HAFT_HTTP_UNKNOWN_SIZE: it ends by itself. An answer to HEAD, and 304, say
-   how long it would be. */
+/* The size of the body; HAFT_HTTP_UNKNOWN_SIZE: it ends by itself. For an answer to HEAD, and for
+   304, the size that it would have. */
 static uint64_t size_of(haft_http_reply_t *reply) {
     const hafti_http_message_t *message = &reply->message;
     bool is_said = haft_http_reply_header(reply, "Content-Length") != NULL;
@@ -370,7 +372,7 @@ typedef struct {
     way_t there, back;
 } carrying_t;
 
-/* One direction has ended. The other may go on as long as it moves. */
+/* Waits after one direction has ended: the other may go on as long as it moves. */
 static void outlast(const carrying_t *carrying, way_t *other) {
     int64_t ended = haft_io_now(), time = carrying->passing->proxy->options.answer_time;
     for (int code = -ETIMEDOUT; code == -ETIMEDOUT;) {

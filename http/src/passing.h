@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Declarations that the files of the reverse proxy share: upstreams.c, passing_fields.c,
    passing.c. */
-#ifndef HAFT_HTTP_PASSING_H
-#define HAFT_HTTP_PASSING_H
+#ifndef HAFTI_HTTP_PASSING_H
+#define HAFTI_HTTP_PASSING_H
 
 #include "client.h"
 #include "internal.h"
 
 /* ---- upstreams.c ---- */
 
-/* All of it may be read and written by any thread. */
+/* An upstream; any thread may read and write its atomic fields. */
 typedef struct {
     char *url;                 /* without a slash at its end */
     const char *host;          /* in it */
     atomic_uint failures;      /* in a row */
     _Atomic int64_t out_until; /* by haft_io_now(); 0: it is in use */
-    atomic_bool is_unwell;     /* as its health says */
+    atomic_bool is_unwell;     /* by its health */
     _Atomic uint64_t requests;
     atomic_size_t now;
 } hafti_http_upstream_t;
@@ -58,7 +58,7 @@ int hafti_http_pass_fields(haft_http_request_t *request, const haft_http_proxy_t
                            hafti_http_passed_t *passed);
 /* The trailers that may be passed on; NULL: there is no memory. */
 const haft_http_header_t *hafti_http_pass_trailers(haft_http_request_t *request, size_t *count);
-/* Gives the answer the fields of the reply; and behind its body its trailers. */
+/* Gives the answer the fields of the reply; the second function, behind the body, its trailers. */
 int hafti_http_return_fields(haft_http_request_t *request, const haft_http_proxy_t *proxy,
                              haft_http_reply_t *reply);
 /* Sends a head of status 1xx on, without the fields of one connection. */

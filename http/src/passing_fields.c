@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which fields a reverse proxy passes on (RFC 9110, section 7.6). Fields of one connection stay
- * there: the ones that the field Connection names, and those that are known to be. The fields that
- * name the proxy's client are written anew, since a client that is not trusted could have made them
- * up.
+ * Chooses the fields that a reverse proxy passes on (RFC 9110, section 7.6). Fields of one
+ * connection are not passed on: those that the field Connection names, and those that the standards
+ * name. The fields that name the proxy's client are written anew, since a client that is not
+ * trusted could have made them up.
  */
 #include "passing.h"
 
@@ -81,7 +81,7 @@ static char *via_of(haft_http_request_t *request, const char *before, const char
                   version, name_of(proxy));
 }
 
-/* ---- Whom the proxy speaks for ---- */
+/* ---- The fields that name the proxy's client ---- */
 
 /* The value that the request already has, if its peer is trusted. */
 static const char *believed(haft_http_request_t *request, const char *name, bool is_trusted) {
@@ -95,7 +95,8 @@ static bool add_to_list(hafti_http_passed_t *passed, haft_http_request_t *reques
     return add(passed, name, before != NULL ? format(request, "%s, %s", before, element) : element);
 }
 
-/* RFC 7239, section 4 and 6. A host has no quotes, as the library has checked. */
+/* RFC 7239, sections 4 and 6: an element of Forwarded. A host has no quotes, as the library has
+   checked. */
 static char *element_of(haft_http_request_t *request, const char *peer, const char *host,
                         const char *scheme) {
     bool is_six = strchr(peer, ':') != NULL;
@@ -134,7 +135,7 @@ static bool add_forwarded(hafti_http_passed_t *passed, haft_http_request_t *requ
 
 /* ---- A request's fields ---- */
 
-/* RFC 9110, section 7.6.2: for these methods alone. */
+/* RFC 9110, section 7.6.2: Max-Forwards counts for OPTIONS and TRACE alone. */
 int64_t hafti_http_forwards_left(haft_http_request_t *request) {
     int method = request->message.parser.method;
     const char *text = method == HTTP_OPTIONS || method == HTTP_TRACE
@@ -172,7 +173,7 @@ int hafti_http_pass_fields(haft_http_request_t *request, const haft_http_proxy_t
     const char *via = haft_http_request_header(request, "Via"), *name, *value;
     size_t room = request->message.field_count + OWN_FIELDS;
     bool has_forwards = hafti_http_forwards_left(request) >= 0;
-    bool is_traced = haft_http_trace_get() != NULL; /* then the client says so */
+    bool is_traced = haft_http_trace_get() != NULL; /* then the client of this library sends it */
     if (has_passed(via, name_of(proxy)))
         return -ELOOP;
     passed->count = 0;
@@ -188,7 +189,7 @@ int hafti_http_pass_fields(haft_http_request_t *request, const haft_http_proxy_t
     return add_own(request, proxy, via, passed) ? 0 : -ENOMEM;
 }
 
-/* RFC 9110, section 6.5.1: what says how a message is framed, or where it goes, is no trailer. */
+/* RFC 9110, section 6.5.1: fields about the framing or the routing of a message are no trailers. */
 static bool is_trailer(const char *name, const char *value) {
     static const char *const never[] = {"Host",         "Content-Length", "Content-Encoding",
                                         "Content-Type", "Content-Range",  "Authorization",

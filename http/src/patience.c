@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How long a peer may still be waited for: stream.h has the rule. */
+/* Computes how long a peer may still be waited for: stream.h has the rule. */
 #include "stream.h"
 
 /* The nanoseconds that so many bytes pay for. */

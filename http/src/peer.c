@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Clients by their addresses: the peer of a connection, or whom a proxy that is trusted speaks
-   for. */
+/* Clients by their addresses: the peer of a connection, or the one that a trusted proxy names. */
 #include "addresses.h"
 #include "internal.h"
 
@@ -55,7 +54,7 @@ bool hafti_http_peer_of(int descriptor, struct in6_addr *address) {
     return true;
 }
 
-/* The kernel is asked once a connection. */
+/* Asks the kernel once for each connection. */
 const char *haft_http_request_peer(haft_http_request_t *request) {
     hafti_http_stream_t *stream = request->message.stream;
     struct in6_addr address;
@@ -164,7 +163,7 @@ int haft_http_server_trust_proxies(haft_http_server_t *server, const char *netwo
     return 0;
 }
 
-/* The address in an element of the field (RFC 7239, section 4 and 6), without its port:
+/* The address in an element of the field (RFC 7239, sections 4 and 6), without its port:
    "for=\"[2001:db8::1]:80\"", or "192.0.2.1". */
 static bool read_element(hafti_http_text_t element, bool has_parameters,
                          char into[HAFTI_HTTP_ADDRESS]) {
@@ -208,8 +207,8 @@ static hafti_http_text_t take_last(hafti_http_text_t *list) {
     return last;
 }
 
-/* Each proxy adds, at the end, the address from which it was asked. So from the end on, as long
-   as the one before is trusted, the addresses are true. */
+/* Each proxy appends the address of its own client. So addresses are true from the end of the list
+   on, as long as the proxy that appended them is trusted. */
 const char *haft_http_request_client_address(haft_http_request_t *request) {
     const hafti_http_proxies_t *proxies = request->server->proxies;
     const char *known = haft_http_request_peer(request), *text;

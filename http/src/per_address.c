@@ -15,7 +15,7 @@ struct hafti_http_address {
     size_t connections;
 };
 
-/* Made by the first connection that is counted. */
+/* The counts, made by the first connection that is counted. */
 struct hafti_http_addresses {
     uint64_t seed; /* so that nobody can choose addresses that share a bucket */
     hafti_http_address_t *buckets[BUCKETS];
@@ -52,7 +52,7 @@ static hafti_http_addresses_t *make(void) {
     return table;
 }
 
-/* Where there is no memory to count a connection, it is taken. */
+/* Counts a connection. It is accepted if there is no memory to count it. */
 bool hafti_http_addresses_enter(haft_http_server_t *server, int descriptor,
                                 hafti_http_address_t **entry) {
     struct in6_addr address;

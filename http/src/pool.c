@@ -28,7 +28,7 @@ hafti_http_pool_t *hafti_http_pool_new(size_t most) {
 }
 
 static void drop(kept_t *kept) {
-    hafti_http_stream_say_end(&kept->stream);
+    hafti_http_stream_send_end(&kept->stream);
     hafti_http_stream_close(&kept->stream);
     free(kept);
 }
@@ -85,7 +85,7 @@ static kept_t *unlink_first(hafti_http_pool_t *pool, const hafti_http_url_t *url
     return kept;
 }
 
-/* Nothing is to be read there: neither an end, nor an answer without a question. */
+/* Whether nothing can be read there: neither an end, nor an answer without a question. */
 static bool is_quiet(int descriptor) {
     char byte;
     return haft_io_receive(descriptor, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == -EAGAIN;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The PROXY protocol, versions 1 and 2: what a proxy sends before the bytes of the connection that
- * it passes on, to say whose that is. Nothing behind it is read here, since TLS may begin there.
+ * The PROXY protocol, versions 1 and 2: a proxy sends it before the bytes of a connection that it
+ * passes on, to name the client. Nothing behind it is read here, since TLS may begin there.
  */
 #include "internal.h"
 
@@ -33,7 +33,7 @@ static int read_bytes(header_t *header, size_t size) {
     return 0;
 }
 
-/* Up to the end of the line, and not further: so it looks first. */
+/* Reads up to the end of the line, and not further; so it looks first. */
 static int read_line(header_t *header) {
     for (;;) {
         unsigned char *at = header->bytes + header->size;
@@ -80,7 +80,7 @@ static int take_line(header_t *header) {
         return -EBADMSG;
     if (line.size >= 7 && memcmp(line.bytes, "UNKNOWN", 7) == 0 &&
         (line.size == 7 || line.bytes[7] == ' '))
-        return 0; /* what it does not know, the rest does not say */
+        return 0; /* "UNKNOWN": the rest of the line is ignored */
     size_t count = 0;
     if (memchr(line.bytes, '\t', line.size) != NULL)
         return -EBADMSG;
@@ -99,7 +99,7 @@ static int take_line(header_t *header) {
     return 0;
 }
 
-/* Behind the signature: version and command, family and protocol, two bytes of size. */
+/* Reads what follows the signature: version and command, family and protocol, two bytes of size. */
 static int take_binary(header_t *header) {
     enum { LOCAL = 0x20, PROXY = 0x21, NO_ADDRESS = 0x00, TCP4 = 0x11, TCP6 = 0x21, UNIX = 0x31 };
     int code = read_bytes(header, 4);
@@ -111,7 +111,7 @@ static int take_binary(header_t *header) {
         return -EBADMSG;
     code = read_bytes(header, size);
     if (code != 0 || command == LOCAL || (command == PROXY && family == NO_ADDRESS))
-        return code; /* the proxy itself, which is the peer */
+        return code; /* a connection of the proxy's own, which is the peer */
     const unsigned char *address = header->bytes + SIGNATURE + 4;
     bool is_good =
         command == PROXY && ((family == TCP4 && size >= 12) || (family == TCP6 && size >= 36) ||

@@ -72,10 +72,10 @@ int hafti_http_refuse_field(const haft_http_header_t *field) {
             "the client sets %s itself: leave it out, and write the URL, .body and "
             ".size",
             field->name);
-    return -EINVAL; /* the value may be anybody's text */
+    return -EINVAL; /* the value may come from outside the program */
 }
 
-/* RFC 9110, section 15.4: fields that say something of the body. */
+/* RFC 9110, section 15.4: fields that describe the body. */
 static bool is_of_content(const char *name) {
     static const char *const names[] = {"Content-Type",     "Content-Encoding", "Content-Language",
                                         "Content-Location", "Content-Digest",   "Repr-Digest",
@@ -129,7 +129,7 @@ static int put_body_fields(head_t *head, const asking_t *asking) {
     return type != NULL ? put_field(head, "Content-Type", type) : 0;
 }
 
-/* A proxy gets all of it (RFC 9112, section 3.2.2). */
+/* Puts the target; a proxy gets the whole URL (RFC 9112, section 3.2.2). */
 static void put_target(head_t *head, const haft_http_reply_t *reply) {
     const hafti_http_url_t *url = &reply->url;
     if (reply->forwarder != NULL) {
@@ -209,7 +209,7 @@ ssize_t hafti_http_trailers_of(const haft_http_question_t *question,
     return (ssize_t)count;
 }
 
-/* The last chunk, and the trailers. */
+/* Writes the last chunk, and the trailers. */
 static int write_end(hafti_http_stream_t *stream, const haft_http_question_t *question) {
     const haft_http_header_t *fields = NULL;
     ssize_t count = hafti_http_trailers_of(question, &fields);

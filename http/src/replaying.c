@@ -62,7 +62,7 @@ static const hafti_http_stream_operations_t of_memory = {.read_lent = read_lent,
                                                          .close = close_stream,
                                                          .has_unread = has_unread};
 
-/* The line before the request: its version, and its peer. */
+/* Reads the line before the request: its version, and its peer. */
 static void take_peer(of_memory_t *connection) {
     struct iovec *left = &connection->replay->left;
     const char *text = left->iov_base, *end = memchr(text, '\n', left->iov_len);

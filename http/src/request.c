@@ -17,7 +17,7 @@ const char *haft_http_request_version(const haft_http_request_t *request) {
     return hafti_http_is_1_0(message) ? "HTTP/1.0" : "HTTP/1.1";
 }
 
-/* NULL also where it cannot be decoded. */
+/* Decodes a text; NULL also where that cannot be done. */
 static const char *decoded(hafti_http_message_t *message, hafti_http_text_t text) {
     char *copy = hafti_http_copy(message, text.bytes, text.size);
     ssize_t size = copy != NULL ? hafti_http_decode(text.bytes, text.size, true, copy) : -ENOMEM;
@@ -88,8 +88,8 @@ bool haft_http_request_has_body(const haft_http_request_t *request) {
     return request->message.body != HAFTI_HTTP_NO_BODY;
 }
 
-/* RFC 6265, section 4.2.1; a browser that has several of a name sends the most specific one
-   first. */
+/* RFC 6265, section 4.2.1: the field Cookie. A browser that has several of a name sends the most
+   specific one first. */
 const char *haft_http_request_cookie(haft_http_request_t *request, const char *name) {
     hafti_http_text_t list, pair;
     size_t from = 0, size = name != NULL ? strlen(name) : 0;

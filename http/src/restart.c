@@ -2,7 +2,7 @@
 /*
  * A restart without a refused connection: the program is started again, and gets the sockets at
  * which this process listens, each with the place for which it was made. The new process takes them
- * where it would have made the same ones, and says that it serves; then this one stops as by a
+ * where it would have made the same ones, and reports that it serves; then this one stops as by a
  * signal. Until then both accept from the same queues.
  *
  *     HAFT_HTTP_PASSED="7=127.0.0.1:8080 8=unix:/run/service.sock"  HAFT_HTTP_READY=9
@@ -20,7 +20,7 @@ extern char **environ;
 
 /* ---- The new process ---- */
 
-/* Only the first server of the process; what it does not take is closed. */
+/* Taken by the first server of the process only; listeners that it does not take are closed. */
 static bool is_taken[HAFTI_HTTP_LISTENERS];
 static atomic_bool has_listened;
 
@@ -175,7 +175,8 @@ __attribute__((noinline)) static int make_pipe(handover_t *handover) {
     return handover->ready >= 0 ? 0 : -EMFILE;
 }
 
-/* Or names this process as the one that systemd watches, which the new one will be. */
+/* Whether the variable is one of these, or names this process as the one that systemd watches,
+   which the new one will be. */
 static bool is_ours(const char *variable) {
     static const char watched_name[] = "WATCHDOG_PID=";
     return strncmp(variable, passed_name, strlen(passed_name)) == 0 ||
@@ -198,7 +199,7 @@ static int make_variables(handover_t *handover) {
     return 0;
 }
 
-/* Until the new process says that it serves, or has ended. */
+/* Waits until the new process reports that it serves, or has ended. */
 static int wait_for_word(const handover_t *handover, pid_t process) {
     char word;
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
@@ -210,7 +211,7 @@ static int wait_for_word(const handover_t *handover, pid_t process) {
     return got == 0 ? -ECHILD : (int)got;
 }
 
-/* The number of the new process, which serves; or an error. */
+/* Starts the new process, and returns its number when it serves; or an error. */
 static pid_t start_anew(const hafti_http_listeners_t *listeners) {
     __attribute__((cleanup(end_handover))) handover_t handover = {.said = -1, .ready = -1};
     int code = read_arguments(&handover);

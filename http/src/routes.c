@@ -161,7 +161,7 @@ static const char *mistake_of(const char *path, hafti_http_text_t pattern,
         return "a path begins with '/'";
     if (entry->handler == NULL)
         return "the handler is NULL: write the function that answers";
-    if (entry->method < 0 || entry->method == HTTP_CONNECT) /* which has no path */
+    if (entry->method < 0 || entry->method == HTTP_CONNECT) /* CONNECT has no path */
         return "that is no method that requests can have (CONNECT: haft_http_server_on_connect)";
     return mistake_in_pattern(pattern);
 }

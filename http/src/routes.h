@@ -24,7 +24,7 @@ typedef struct hafti_http_entry {
     void *argument;
     const haft_http_server_t *owner; /* a server, or a group of its routes */
     const char *names;   /* of what the path captures, in its order, each with a '\0' behind it */
-    const char *title;   /* "GET /todo/{id}", how its task is called */
+    const char *title;   /* "GET /todo/{id}", the name of its task */
     const char *pattern; /* in it: the path, as it was given, with the prefix of its group */
     struct hafti_http_counts *counts; /* of its requests */
 } hafti_http_entry_t;
@@ -42,8 +42,8 @@ typedef struct {
     hafti_http_text_t captures[HAFTI_HTTP_CAPTURES]; /* as they came */
 } hafti_http_match_t;
 
-/* Takes method, handler, argument and owner of `entry`. After an error `*mistake` says what is
-   wrong, and what to write instead, or is NULL. */
+/* Takes method, handler, argument and owner of `entry`. After an error `*mistake` has words about
+   what is wrong and what to write instead, or is NULL. */
 int hafti_http_routes_add(hafti_http_node_t **routes, const char *path,
                           const hafti_http_entry_t *entry, const char **mistake);
 void hafti_http_routes_free(hafti_http_node_t *routes);

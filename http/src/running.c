@@ -152,7 +152,7 @@ int haft_http_server_serve_with(const haft_http_run_options_t *options,
                                  "dump_signal and keep_requests are the run's: give them to "
                                  "haft_io_run_with");
     hafti_http_replay_if_asked(server);
-    if (!hafti_http_is_simulated()) { /* where no signal comes */
+    if (!hafti_http_is_simulated()) { /* in a simulation no signal comes */
         set_signals(&running, options->stop_signals);
         wrong = running.takes_signals ? check_signals(&running) : 0;
     }

@@ -76,13 +76,13 @@ const char *hafti_http_stream_failure(const hafti_http_stream_t *stream, int cod
     return *said != '\0' ? said : haft_tls_error_text(code);
 }
 
-/* The last is known to every build. */
+/* (Every build has HTTP/1.1, the last of the protocols.) */
 int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
     size_t unknown = hafti_http_has_http2 ? 0 : 1;
     return haft_tls_set_protocols(context, protocols + unknown, 2 - unknown);
 }
 
-/* A peer that takes nothing is not waited for. */
+/* Shuts the stream down, without a wait for a peer that takes nothing. */
 static void *shut_at_once(void *stream) {
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, haft_io_now() + HAFT_IO_MILLISECOND);
@@ -91,7 +91,7 @@ static void *shut_at_once(void *stream) {
     return NULL;
 }
 
-void hafti_http_stream_say_end(hafti_http_stream_t *stream) {
+void hafti_http_stream_send_end(hafti_http_stream_t *stream) {
     if (stream->tls != NULL)
         haft_io_shield(shut_at_once, stream->tls);
 }
@@ -165,7 +165,7 @@ int hafti_http_secure_set_protocols(haft_tls_context_t *context) {
     return 0;
 }
 
-void hafti_http_stream_say_end(hafti_http_stream_t *stream) {
+void hafti_http_stream_send_end(hafti_http_stream_t *stream) {
     (void)stream;
 }
 

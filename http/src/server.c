@@ -171,7 +171,7 @@ void haft_http_server_set_log(haft_http_server_t *server, haft_http_log_t *log, 
     server->log_argument = argument;
 }
 
-/* The log of a server that has none of its own is where the default error handler prints, too. */
+/* (Where the server has no log of its own, the default error handler prints the words.) */
 int hafti_http_refuse(haft_http_server_t *server, int number, const char *function,
                       const char *format, ...) {
     va_list arguments;
@@ -338,7 +338,7 @@ int haft_http_server_expect_proxy_header(haft_http_server_t *server, int listene
     return 0;
 }
 
-/* ---- Its end, and where it is ---- */
+/* ---- Its end, and its port ---- */
 
 void haft_http_server_stop(haft_http_server_t *server) {
     atomic_store(&server->is_told, true);

@@ -10,7 +10,7 @@
 #include <poll.h>
 #include <pthread.h>
 
-/* One that becomes idle later sees that the server stops. */
+/* Shuts idle connections. One that becomes idle later finds that the server stops. */
 static void shut_idle_connections(haft_http_server_t *server, bool fresh_ones) {
     pthread_mutex_lock(&server->mutex);
     for (hafti_http_link_t *link = server->connections; link != NULL; link = link->next) {
@@ -30,8 +30,8 @@ typedef struct {
     const int *listeners;
     size_t count; /* 0: they have been closed */
     haft_io_scope_t *connections, *background;
-    int64_t deadline;   /* of the time of grace */
-    bool says_stopping; /* the service manager knows that the server stops */
+    int64_t deadline;  /* of the time of grace */
+    bool has_notified; /* the service manager knows that the server stops */
     int code;
 } serving_t;
 
@@ -70,20 +70,20 @@ static void take(const serving_t *serving, int descriptor, bool is_announced) {
     hafti_http_leave_place(&accepted);
 }
 
-static void say_stopping(serving_t *serving) {
+static void notify_stopping(serving_t *serving) {
     bool is_handed_over = atomic_load(&serving->server->is_handed_over);
-    if (!serving->says_stopping && !is_handed_over) /* that would end the service */
+    if (!serving->has_notified && !is_handed_over) /* that would end the service */
         hafti_http_notify(serving->server, "STOPPING=1");
-    serving->says_stopping = true;
+    serving->has_notified = true;
 }
 
-/* Until it has been told to stop, and everybody has had the time to see that it is not ready. A
-   server that has been handed over has a successor, which is. */
+/* Waits until the server has been told to stop, and balancers have had the time to see that it is
+   not ready. A server that has been handed over has a successor, which is. */
 static void *cancel_when_stopped(void *argument) {
     serving_t *serving = argument;
     haft_http_server_t *server = serving->server;
     haft_io_event_wait(&server->told);
-    say_stopping(serving);
+    notify_stopping(serving);
     int64_t unready_time = atomic_load(&server->unready_time);
     if (unready_time != 0 && !atomic_load(&server->is_handed_over))
         haft_io_event_wait_until(&server->stop, hafti_http_deadline(haft_io_now(), unready_time));
@@ -106,7 +106,7 @@ static bool is_of_proxies(const haft_http_server_t *server, int listener) {
     return false;
 }
 
-/* Until the scope is cancelled, or the listener fails; then the others end, too. */
+/* Accepts until the scope is cancelled, or the listener fails; then the others end, too. */
 static void *accept_connections(void *argument) {
     const accepting_t *accepting = argument;
     serving_t *serving = accepting->serving;
@@ -132,7 +132,8 @@ static void *call_on_listening(void *argument) {
     return NULL;
 }
 
-/* In a scope of its own, so that the server is ready when the tasks that it has started are. */
+/* Calls the program's function in a scope of its own, so that the server is ready when the tasks
+   that the function has started have ended. */
 static int begin(serving_t *serving) {
     haft_http_server_t *server = serving->server;
     if (server->on_listening != NULL) {
@@ -185,8 +186,8 @@ static bool has_come(int listener) {
     return haft_io_poll(&entry, 1, 0) > 0;
 }
 
-/* It does not wait for another if the one that has come was another process's. It fails, too, where
-   the task's turn is over. */
+/* Accepts without a wait, because another process may have taken the connection. It fails, too,
+   where the task's turn is over. */
 static int accept_at_once(int listener) {
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
     haft_io_deadline_set(&limit, haft_io_now());
@@ -219,7 +220,7 @@ static void accept_until_stopped(serving_t *serving) {
     close_listeners(serving);
 }
 
-/* Whether all connections have, in time. */
+/* Whether all connections have ended in time. */
 static bool have_ended(haft_http_server_t *server, int64_t deadline) {
     while (atomic_load(&server->open) != 0) {
         haft_io_event_clear(&server->ended);
@@ -237,8 +238,8 @@ static void *serve_until_stopped(void *argument) {
     accept_until_stopped(serving);
     atomic_store(&server->stopping, true);
     atomic_store(&server->is_told, true);
-    haft_io_event_set(&server->stop); /* also where it has not been told to */
-    say_stopping(serving);
+    haft_io_event_set(&server->stop); /* also where it has not been told to stop */
+    notify_stopping(serving);
     int64_t deadline = hafti_http_deadline(haft_io_now(), server->limits.grace),
             fresh = hafti_http_fresh_until();
     serving->deadline = deadline;
@@ -261,13 +262,13 @@ static void log_task(haft_io_on_failure_t *self, const haft_io_failure_t *failur
     hafti_http_log_failure(((const of_tasks_t *)self)->server, "a task of the server", failure);
 }
 
-/* Where the server was not served to its end, which is known by its scope, they are cancelled. */
+/* Cancels tasks of a server that was not served to its end, which its scope shows. */
 static void cut_tasks(of_tasks_t *tasks) {
     haft_io_scope_close_until(tasks->server->scope, 0);
     tasks->server->scope = NULL;
 }
 
-/* These have no end of their own. */
+/* Cancels the background tasks, which have no end of their own. */
 static void cut_background(serving_t *const *serving) {
     haft_io_scope_close_until((*serving)->background, 0);
     (*serving)->background = NULL;
@@ -302,10 +303,10 @@ static void unlist_served(const haft_http_server_t *server) {
     pthread_mutex_unlock(&served_lock);
 }
 
-/* For the next time it serves; also where this is cancelled. */
+/* Resets the server for the next time that it serves; also where this is cancelled. */
 static void forget(haft_http_server_t *const *server) {
     unlist_served(*server);
-    (*server)->announced_count = 0; /* their numbers may be anybody's next time */
+    (*server)->announced_count = 0; /* their numbers may be other files' next time */
     atomic_store(&(*server)->port, 0);
     atomic_store(&(*server)->stopping, false);
     atomic_store(&(*server)->restarting, false);
@@ -334,7 +335,7 @@ static haft_io_scope_t *open_scope(const char *name, of_tasks_t *tasks) {
         &(haft_io_scope_options_t){.name = name, .on_failure = &tasks->on_failure}, NULL);
 }
 
-/* Without a certificate every handshake would fail, and nobody would know why. */
+/* Refuses a context without a certificate, because every handshake would fail without a reason. */
 static bool is_tls_ready(haft_http_server_t *server) {
     const char *mistake = server->tls != NULL ? hafti_http_secure_mistake(server->tls) : NULL;
     if (mistake != NULL)

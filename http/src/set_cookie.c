@@ -24,7 +24,7 @@ static bool is_digit(char byte) {
     return byte >= '0' && byte <= '9';
 }
 
-/* RFC 6265, section 5.1.1: what stands between the parts of a date. */
+/* RFC 6265, section 5.1.1: the delimiters between the parts of a date. */
 static bool is_delimiter(char byte) {
     return byte == '\t' || (byte >= ' ' && byte <= '/') || (byte >= ';' && byte <= '@') ||
            (byte >= '[' && byte <= '`') || (byte >= '{' && byte <= '~');
@@ -97,7 +97,8 @@ static bool read_date(hafti_http_text_t text, time_t *time) {
 
 /* ---- Attributes ---- */
 
-/* 5.2.2: a number of seconds from now on, of which that is negative or 0 removes the cookie. */
+/* RFC 6265, section 5.2.2: a number of seconds from now on; one that is 0 or negative removes the
+   cookie. */
 static bool read_age(hafti_http_text_t text, time_t now, time_t *expiry) {
     bool is_negative = text.size != 0 && *text.bytes == '-';
     int64_t seconds = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A connection as a stream: its operations over a socket, each with a limit of time, and what
-   has been read of it. */
+/* A connection as a stream: its operations over a socket, each with a limit of time, and the bytes
+   that have been read of it. */
 #include "stream.h"
 
 #include <linux/sockios.h>
@@ -68,7 +68,7 @@ ssize_t hafti_http_stream_fill(hafti_http_stream_t *stream, int64_t deadline) {
     return take(stream, stream->operations->read_lent(stream, &stream->lent));
 }
 
-/* Nothing is held then. */
+/* Gives back the memory that it holds, if all bytes in it were taken. */
 bool hafti_http_stream_is_drained(hafti_http_stream_t *stream) {
     const hafti_http_stream_operations_t *operations = stream->operations;
     if (stream->at != stream->end ||
@@ -94,12 +94,13 @@ int hafti_http_stream_write(hafti_http_stream_t *stream, const void *bytes, size
 static __attribute__((noinline)) uint64_t unacknowledged(int descriptor) {
     int saved = errno, size = 0;
     if (ioctl(descriptor, SIOCOUTQ, &size) != 0)
-        size = 0; /* it is a simulation's, or none */
+        size = 0; /* the descriptor is a simulation's, or none */
     errno = saved;
     return size > 0 ? (uint64_t)size : 0;
 }
 
-/* A large buffer takes nothing until much of it is free, so progress is what the peer takes. */
+/* Progress counts by the bytes that the peer takes, since a large buffer takes none until much of
+   it is free. */
 static bool is_patient(hafti_http_stream_t *stream, const haft_http_limits_t *limits) {
     uint64_t waits = unacknowledged(stream->descriptor);
     return hafti_http_patience_left(&stream->patience, limits->write_time, limits->least_rate,

@@ -15,7 +15,8 @@ struct hafti_http_tasks {
     atomic_bool have_failed;
 };
 
-/* The scope goes on by itself when a task fails, so the text can be logged where the task was. */
+/* The scope goes on by itself when a task fails, so the text can be logged where the task has
+   failed. */
 static void note_failure(haft_io_on_failure_t *self, const haft_io_failure_t *failure) {
     hafti_http_tasks_t *tasks = (hafti_http_tasks_t *)self;
     if (!atomic_exchange(&tasks->have_failed, true))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes of the network as text: what tokens and values are, lists, %-decoding. */
+/* Bytes of the network as text: tokens and values, lists, %-decoding. */
 #include "text.h"
 
 #include <arpa/inet.h>

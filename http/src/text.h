@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes of the network as text: what they may be, lists, weights, dates, types of files. */
+/* Bytes of the network as text: tokens and values, lists, weights, dates, types of files. */
 #ifndef HAFTI_HTTP_TEXT_H
 #define HAFTI_HTTP_TEXT_H
 
@@ -21,17 +21,17 @@ typedef struct {
 
 bool hafti_http_is_token(const char *text, size_t size);
 bool hafti_http_is_value(const char *text, size_t size); /* of a field */
-/* The same of what a program gives, which may be NULL. */
+/* The same for a program's argument, which may be NULL. */
 bool hafti_http_is_given_token(const char *text);
 bool hafti_http_is_given_value(const char *text);
 bool hafti_http_is_target(hafti_http_text_t text);
-/* A host, which may be empty, with or without a port (RFC 3986, section 3.2.2 and 3.2.3). */
+/* A host, which may be empty, with or without a port (RFC 3986, sections 3.2.2 and 3.2.3). */
 bool hafti_http_is_authority(hafti_http_text_t text);
-/* Whether these bytes are the same but for the case of letters of ASCII. (What strcasecmp(3) takes
-   for one letter depends on the program's locale: in a Turkish one "I" is not "i".) It looks at
-   nothing behind the first difference. */
+/* Whether these bytes are the same but for the case of letters of ASCII. (strcasecmp(3) compares by
+   the program's locale: in a Turkish one "I" is not "i".) No byte behind the first difference is
+   read. */
 bool hafti_http_equal(const char *one, const char *other, size_t size);
-/* Ignoring case, likewise. */
+/* Whether two texts are equal, ignoring case, likewise. */
 static inline bool hafti_http_same(const char *text, size_t size, const char *word) {
     return strlen(word) == size && hafti_http_equal(text, word, size);
 }
@@ -44,8 +44,8 @@ bool hafti_http_is_one_of(const char *text, const char *const *words);
 static inline bool hafti_http_begins(const char *text, const char *word) {
     return hafti_http_equal(text, word, strlen(word));
 }
-/* Without the spaces and tabs at both ends, which no value of a field has (RFC 9110, section
-   5.5). */
+/* The text without the spaces and tabs at both ends, which no value of a field has (RFC 9110,
+   section 5.5). */
 hafti_http_text_t hafti_http_trim_spaces(hafti_http_text_t text);
 static inline hafti_http_text_t hafti_http_trim(hafti_http_text_t text) {
     bool has_none = text.size != 0 && text.bytes[0] > ' ' && text.bytes[text.size - 1] > ' ';
@@ -60,8 +60,8 @@ bool hafti_http_lists(hafti_http_text_t list, const char *word);
    characters, and returns how many. `is_utf8`: bytes beyond ASCII stay as they are. */
 enum { HAFTI_HTTP_JSON_BYTE = 6 };
 size_t hafti_http_put_json(char *into, char byte, bool is_utf8);
-/* The next of the lines "Name: value\r\n" that an answer's fields and trailers are kept as, from
-   `*at` on; false: there is none. */
+/* The next line "Name: value\r\n" of an answer's fields or trailers, from `*at` on; false: there is
+   none. */
 bool hafti_http_next_line(hafti_http_text_t lines, size_t *at, hafti_http_text_t *name,
                           hafti_http_text_t *value);
 /* The value of a hexadecimal digit; -1: it is none. */

@@ -14,8 +14,8 @@ static const char key;
 
 /* ---- Identifiers ---- */
 
-/* Here, so that errno is this thread's. Where the system has no random bytes yet, the time has
-   to do. */
+/* Draws an identifier. A function of its own, so that errno is this thread's. Where the system has
+   no random bytes yet, the time has to do. */
 __attribute__((noinline)) uint64_t hafti_http_identifier(void) {
     uint64_t word;
     if (haft_io_random(&word, sizeof word) != 0)
@@ -35,9 +35,9 @@ static bool is_id(const char *text, size_t size) {
     return is_hexadecimal(text, size) && strspn(text, "0") < size;
 }
 
-/* ---- What the fields say ---- */
+/* ---- The fields ---- */
 
-/* 3.2: "00-ID-SPAN-FLAGS"; a later version may have more behind that. */
+/* Trace Context, section 3.2: "00-ID-SPAN-FLAGS"; a later version may have more behind that. */
 static bool read_parent(const char *text, haft_http_trace_t *trace) {
     size_t size = text != NULL ? strlen(text) : 0;
     if (size < PARENT || text[2] != '-' || text[35] != '-' || text[52] != '-' ||
@@ -57,7 +57,7 @@ static bool is_of_key(char byte) {
            (byte != '\0' && strchr("_-*/@", byte) != NULL);
 }
 
-/* 3.3: a key and a value. */
+/* Trace Context, section 3.3: a key and a value. */
 static bool is_member(hafti_http_text_t member) {
     const char *equals = memchr(member.bytes, '=', member.size);
     size_t size = equals != NULL ? (size_t)(equals - member.bytes) : 0;
@@ -120,7 +120,7 @@ void haft_http_trace_end(void) {
     haft_io_local_set(&key, NULL);
 }
 
-/* Two fields name no trace: they are joined by a comma, which no version has. */
+/* Two fields "traceparent" name no trace: they are joined by a comma, which no version has. */
 void hafti_http_trace_request(haft_http_request_t *request) {
     request->is_traced =
         haft_http_trace_begin(haft_http_request_header(request, "traceparent"),

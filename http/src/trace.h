@@ -7,12 +7,12 @@
 
 enum { HAFTI_HTTP_TRACE_PARENT = 56 }; /* bytes of the field, with '\0' */
 
-/* A number that is given once, but by chance; never 0. */
+/* A random number, which is most likely unique; never 0. */
 uint64_t hafti_http_identifier(void);
 
-/* Begins the one that the request's fields name. */
+/* Begins the trace that the request's fields name. */
 void hafti_http_trace_request(haft_http_request_t *request);
-/* Tells the trace of libhaft-io what the current request's is. */
+/* Passes the current request's trace to the trace of libhaft-io. */
 void hafti_http_identify_span(void);
 /* Writes a question's field for this trace; each question has an id of its own. */
 void hafti_http_put_trace_parent(const haft_http_trace_t *trace,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Connections that go on as streams of bytes. The first of them are those that were read behind the
+/* Connections that go on as streams of bytes. The first bytes are those that were read behind the
    head. */
 #include "internal.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The services behind a reverse proxy: whose turn it is, and which are out of use. */
+/* The services behind a reverse proxy: their turns, and which of them are out of use. */
 #include "passing.h"
 
 #include <stdio.h>
@@ -166,7 +166,7 @@ static bool was_tried(const hafti_http_upstream_t *upstream, hafti_http_upstream
 }
 
 /* Failures alone do not leave a request without an upstream: where all are out of use, they may be
-   back. Their health is what they say themselves. */
+   back. An upstream whose health is bad is never chosen. */
 hafti_http_upstream_t *hafti_http_upstream_choose(haft_http_proxy_t *proxy,
                                                   hafti_http_upstream_t *const *tried,
                                                   size_t count) {
@@ -185,7 +185,7 @@ hafti_http_upstream_t *hafti_http_upstream_choose(haft_http_proxy_t *proxy,
     return out;
 }
 
-/* ---- What is known of it ---- */
+/* ---- Their states ---- */
 
 void hafti_http_upstream_succeeded(const haft_http_server_t *server,
                                    hafti_http_upstream_t *upstream) {
@@ -208,7 +208,7 @@ void hafti_http_upstream_failed(const haft_http_server_t *server, const haft_htt
         hafti_http_log(server, "%s is out of use: %s", upstream->url, why);
 }
 
-/* ---- What they say of themselves ---- */
+/* ---- Their health ---- */
 
 typedef struct {
     haft_http_server_t *server;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* URLs: their parts, and what one means that stands in a page of another (RFC 3986, section
+/* URLs: their parts, and the meaning of a reference in the page of another URL (RFC 3986, section
    5.2). */
 #include "client.h"
 
@@ -74,7 +74,8 @@ static char *joined(hafti_http_text_t one, const char *other) {
     return asprintf(&text, "%.*s%s", (int)one.size, one.bytes, other) >= 0 ? text : NULL;
 }
 
-/* The base up to the last slash of its path, or up to its query; or all of it, for nothing. */
+/* The base up to the last slash of its path, or up to its query; or all of it, for an empty
+   reference. */
 static char *beside(const char *base, const char *relative) {
     bool is_same = *relative == '\0' || *relative == '#', is_query = *relative == '?';
     size_t size = strcspn(base, is_same ? "#" : "?#");
@@ -87,7 +88,7 @@ static char *beside(const char *base, const char *relative) {
     return made >= 0 ? text : NULL;
 }
 
-/* 5.2.4, in place: "/a/./b/../c" becomes "/a/c". */
+/* RFC 3986, section 5.2.4, in place: "/a/./b/../c" becomes "/a/c". */
 static void remove_dots(char *path) {
     char *end = path + strcspn(path, "?#"), *to = path;
     for (char *at = path; at != end;) {
@@ -118,8 +119,8 @@ static char *resolve(const char *base, const char *reference) {
     return beside(base, reference);
 }
 
-/* From here on. Servers send spaces and letters outside of ASCII as they are, and browsers encode
-   them. */
+/* Encodes the path, from here on: servers send spaces and letters outside of ASCII as they are, and
+   browsers encode them. */
 static char *encode_path(char *text, const char *path) {
     char *encoded = malloc(3 * strlen(text) + 1), *to = encoded;
     for (const char *at = text; encoded != NULL && *at != '\0'; at++) {

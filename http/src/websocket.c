@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An open WebSocket (RFC 6455), of either side. wslay reads the heads of frames, and unmasks; it
- * never waits: here is what waits for bytes. The meaning of frames is checked here, too, so that a
+ * never waits: this file waits for the bytes. The meaning of frames is checked here, too, so that a
  * message lies in one buffer, which grows with what has come and not with what a head promises.
  *
  * The server's side is a protocol of its request, and ends with that. The client's owns the reply
@@ -50,7 +50,7 @@ struct haft_http_websocket {
     hafti_http_patience_t patience; /* with the sender of the message */
     char control[MOST_OF_CONTROL + 1];
     size_t control_size;
-    int64_t heard;   /* when the client was heard last */
+    int64_t heard;   /* when the last byte of the client came */
     int64_t pinged;  /* and was sent a ping since; 0: was not */
     int64_t closing; /* until then its end is waited for; 0: it is open */
 
@@ -68,7 +68,7 @@ struct haft_http_websocket {
     atomic_int close_code;
 };
 
-/* ---- UTF-8 (RFC 3629, 4) ---- */
+/* ---- UTF-8 (RFC 3629, section 4) ---- */
 
 /* How many bytes the first character has; 0: it is none. */
 static size_t character_of(const unsigned char *bytes, size_t size) {
@@ -118,7 +118,7 @@ static int send_bytes(haft_http_websocket_t *socket, const char *bytes, size_t s
                      : 0;
 }
 
-/* 5.2. */
+/* Puts the head of a frame (RFC 6455, section 5.2). */
 static void put_head(haft_http_websocket_t *socket, int first, uint64_t size) {
     unsigned char *to = (unsigned char *)socket->block;
     int mask = socket->request == NULL ? 0x80 : 0;
@@ -130,7 +130,8 @@ static void put_head(haft_http_websocket_t *socket, int first, uint64_t size) {
     socket->block_size = (size_t)((char *)to - socket->block);
 }
 
-/* The server's: what does not fit behind the head is sent from where it is. */
+/* Sends a frame of the server: bytes that do not fit behind the head are sent from where they
+   are. */
 static int send_plain(haft_http_websocket_t *socket, const char *bytes, size_t size) {
     size_t room = HAFT_IO_LENT_SIZE - socket->block_size, fits = size < room ? size : room;
     if (fits != 0)
@@ -208,7 +209,7 @@ int haft_http_websocket_send(haft_http_websocket_t *socket, haft_http_websocket_
     return send_frame(socket, (int)kind, bytes, size);
 }
 
-/* With the code, unless that stands for none. */
+/* Sends a close frame, with the code, unless that stands for none. */
 static int send_close(haft_http_websocket_t *socket, int code, const char *reason) {
     char bytes[MOST_OF_CONTROL] = {(char)(code >> 8), (char)code};
     size_t size = strlen(reason);
@@ -218,13 +219,13 @@ static int send_close(haft_http_websocket_t *socket, int code, const char *reaso
 
 /* ---- Waiting for bytes ---- */
 
-/* The first reason counts. */
+/* Notes the reason of the end; the first one counts. */
 static void note_code(haft_http_websocket_t *socket, int code) {
     int none = 0;
     atomic_compare_exchange_strong(&socket->close_code, &none, code);
 }
 
-/* Tasks that send to the client end, too. */
+/* Loses the connection, which ends the tasks that send to the client, too. */
 static int lose(haft_http_websocket_t *socket) {
     note_code(socket, 1006);
     socket->is_over = socket->is_lost = true;
@@ -249,7 +250,7 @@ static int64_t silence_deadline(const haft_http_websocket_t *socket) {
                                : hafti_http_deadline(socket->heard, options->ping_time);
 }
 
-/* The client has been silent. */
+/* Sends a ping to a client that has been silent. */
 static int ping(haft_http_websocket_t *socket) {
     if (socket->pinged != 0 || atomic_load(&socket->has_closed))
         return lose(socket);
@@ -262,7 +263,7 @@ static int wait_awhile(haft_http_websocket_t *socket) {
     haft_io_select_case_t choices[2] = {
         {.descriptor = socket->stream->descriptor, .events = POLLIN}};
     size_t count = 1;
-    if (socket->request != NULL) /* whose server may be told to stop */
+    if (socket->request != NULL) /* its server may be told to stop */
         choices[count++].event = &socket->request->server->stop;
     int64_t message = message_deadline(socket), silence = silence_deadline(socket);
     int64_t until = message < silence ? message : silence;
@@ -278,15 +279,15 @@ static bool is_late(const haft_http_websocket_t *socket) {
     return socket->closing != 0 && haft_io_now() >= socket->closing;
 }
 
-/* A client that never pauses lets no wait for it end. It is told nevertheless that the server
-   stops, and the time for its part of the close holds for it, too. */
+/* A client that never pauses lets no wait for it end. So this looks whether the server stops, and
+   whether the client's time for its part of the close is over. */
 static int check_end(haft_http_websocket_t *socket) {
     bool is_stopping = socket->request != NULL && atomic_load(&socket->request->server->stopping);
     return is_late(socket) ? lose(socket) : is_stopping && socket->closing == 0 ? 1001 : 0;
 }
 
-/* Reads what has come. While the WebSocket is open, the attempt does not wait: its deadline has
-   passed. It comes first, as a stream may have read ahead of what the descriptor tells. */
+/* Reads bytes that have come. While the WebSocket is open, the attempt does not wait: its deadline
+   has passed. It comes before any look at the descriptor, because a stream may have read ahead. */
 static int fill(haft_http_websocket_t *socket) {
     hafti_http_stream_t *stream = socket->stream;
     int end = check_end(socket);
@@ -401,13 +402,13 @@ static int take_piece(haft_http_websocket_t *socket) {
     return 0;
 }
 
-/* Whether an endpoint may send it (7.4, and the registry). */
+/* Whether an endpoint may send the code (RFC 6455, section 7.4, and the registry). */
 static bool is_code(int code) {
     return (code >= 1000 && code <= 1014 && (code < 1004 || code > 1006)) ||
            (code >= 3000 && code <= 4999);
 }
 
-/* The client closes the connection, or has answered that this side does. */
+/* Takes a close frame: the client closes the connection, or answers the close of this side. */
 static int take_close(haft_http_websocket_t *socket) {
     int code = 1005;
     if (socket->control_size == 1)
@@ -427,7 +428,7 @@ static int take_close(haft_http_websocket_t *socket) {
     return -EPIPE;
 }
 
-/* In place of what has come, what that stands for. */
+/* Replaces the message that has come by its decompressed form. */
 static int inflate_message(haft_http_websocket_t *socket) {
     char *message;
     size_t size;
@@ -485,8 +486,8 @@ static void begin_to_close(haft_http_websocket_t *socket, int code, const char *
         lose(socket);
 }
 
-/* Whatever comes is no frame any more: reads it nevertheless, since the kernel would reset the
-   connection otherwise, and the client might not see why it is closed. */
+/* Closes after a mistake of the client. Further bytes are no frames, but are read: otherwise the
+   kernel would reset the connection, and the client might not see the reason. */
 static int fail_with(haft_http_websocket_t *socket, int code) {
     hafti_http_stream_t *stream = socket->stream;
     begin_to_close(socket, code, "");
@@ -536,7 +537,7 @@ int haft_http_websocket_close(haft_http_websocket_t *given, int code, const char
 
 /* ---- Receiving ---- */
 
-/* A large message is not kept while its client is idle. */
+/* Begins a message. The memory of a large one is not kept while its client is idle. */
 static void begin_message(haft_http_websocket_t *socket) {
     if (!socket->is_whole)
         return;
@@ -573,7 +574,7 @@ static void set_default(int64_t *time, int64_t seconds) {
         *time = seconds * HAFT_IO_SECOND;
 }
 
-/* The server's side, when its handler has returned. */
+/* Ends the server's side, when its handler has returned. */
 static int finish_socket(hafti_http_protocol_t *self, int code) {
     haft_http_websocket_t *socket = (haft_http_websocket_t *)self;
     haft_http_request_t *request = socket->request;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Declarations that the files of WebSocket share: handshake.c and websocket_client.c (the two
-   sides' begins), deflate.c (compressed messages), websocket.c (what follows). */
+   sides' begins), deflate.c (compressed messages), websocket.c (all that follows). */
 #ifndef HAFTI_HTTP_WEBSOCKET_INTERNAL_H
 #define HAFTI_HTTP_WEBSOCKET_INTERNAL_H
 
@@ -13,14 +13,14 @@ extern const bool hafti_http_has_websocket;
 
 enum { HAFTI_HTTP_WEBSOCKET_KEY = 24 /* base64 of 16 bytes */, HAFTI_HTTP_WEBSOCKET_ANSWER = 28 };
 
-/* Up to 256 bytes. 0, or an error. */
+/* Draws up to 256 bytes. 0, or an error. */
 int hafti_http_make_random(void *into, size_t size);
 /* The letters of base64. */
 extern const char hafti_http_letters[];
-/* Writes three bytes as four letters, and so on; what is missing of the last three counts as 0, and
-   becomes '='. */
+/* Writes three bytes as four letters, and so on; bytes that are missing from the last three count
+   as 0, and become '='. */
 void hafti_http_put_base64(const unsigned char *bytes, size_t size, char *into);
-/* The answer of a server to the key. */
+/* Computes the answer of a server to the key. */
 void hafti_http_answer_key(const char *key, char into[HAFTI_HTTP_WEBSOCKET_ANSWER + 1]);
 
 /* ---- deflate.c: permessage-deflate (RFC 7692) ---- */
@@ -36,8 +36,8 @@ typedef struct {
 
 enum { HAFTI_HTTP_DEFLATION = 128 /* bytes of a text for it */ };
 
-/* The server's side: takes the first of the client's offers that it can, and writes what it
-   answers; "": none. */
+/* The server's side: takes the first of the client's offers that it can, and writes its answer; "":
+   none. */
 void hafti_http_deflation_accept(hafti_http_deflation_t *deflation, const char *offers,
                                  bool keeps_context, char into[HAFTI_HTTP_DEFLATION]);
 /* The offer of the client; "": none. */
@@ -48,8 +48,8 @@ bool hafti_http_deflation_agree(hafti_http_deflation_t *deflation, const char *a
 /* `*out` is to be freed. 0 or -ENOMEM. */
 int hafti_http_deflate(hafti_http_deflation_t *deflation, const char *bytes, size_t size,
                        char **out, size_t *out_size);
-/* Likewise, with a '\0' behind it; 0, or the code with which the connection is closed: 1007:
-   that is not compressed; 1009: it becomes more than `most` bytes; 1011: no memory. */
+/* Likewise, with a '\0' behind it; 0, or the code with which the connection is closed: 1007: the
+   bytes are not compressed; 1009: it becomes more than `most` bytes; 1011: no memory. */
 int hafti_http_inflate(hafti_http_deflation_t *deflation, const char *bytes, size_t size,
                        size_t most, char **out, size_t *out_size);
 void hafti_http_deflation_end(hafti_http_deflation_t *deflation);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* In place of websocket.c, where wslay is not installed: haft_http_websocket_accept answers with
-   status 501, so there is nothing that could be given to the others. */
+   status 501, so no socket ever reaches the other functions. */
 #include "websocket.h"
 
 const bool hafti_http_has_websocket = false;

@@ -16,7 +16,7 @@ static void free_handshake(const handshake_t *handshake) {
     free(handshake->lines);
 }
 
-/* ws: and wss: are http: and https: (3). */
+/* RFC 6455, section 3: ws: and wss: are http: and https: here. */
 static char *url_of(const char *text) {
     char *url = NULL;
     bool is_ws = hafti_http_begins(text, "ws:") || hafti_http_begins(text, "wss:");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The key of a WebSocket's handshake, of random bytes, and what a server answers to it: base64 of a
+/* The key of a WebSocket's handshake, of random bytes, and the server's answer to it: base64 of a
    SHA-1 (RFC 6455, section 4.2.2). */
 #include "websocket.h"
 
@@ -12,7 +12,7 @@ static uint32_t rotate(uint32_t word, int by) {
     return word << by | word >> (32 - by);
 }
 
-/* FIPS 180-4, 6.1.2. */
+/* FIPS 180-4, section 6.1.2: one block of SHA-1. */
 static void digest_block(uint32_t state[5], const unsigned char *block) {
     static const uint32_t constants[] = {0x5a827999, 0x6ed9eba1, 0x8f1bbcdc, 0xca62c1d6};
     uint32_t words[80], a = state[0], b = state[1], c = state[2], d = state[3], e = state[4];

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# The page of the examples chat, in C and in C++, in Chromium: two windows that hear each other. With HAFT_SCREENSHOT,
+# The page of the examples chat, in C and in C++, in Chromium: two windows that get each other's messages. With HAFT_SCREENSHOT,
 # the name of a file, the last window is drawn there.
 set -eu
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || {

@@ -20,7 +20,7 @@
         }                                                                                          \
     } while (0)
 
-/* Says all of it, and then nothing more, or waits with the connection open if `stays`; hears the
+/* Sends all of it, and then nothing more, or waits with the connection open if `stays`; reads the
    answers up to the end of the stream. */
 static inline size_t say_and_hear(uint16_t port, const char *bytes, size_t size, bool stays,
                                   char *heard, size_t room) {

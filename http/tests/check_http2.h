@@ -17,7 +17,7 @@ typedef struct {
     bool was_told, was_hinted; /* 100 (Continue), 103 (Early Hints) before the head */
     bool is_closed;
     uint32_t error;
-    const char *out; /* what is left to be said; NULL: nothing */
+    const char *out; /* what is left to be sent; NULL: nothing */
     size_t out_size;
     const char *last; /* a trailer; NULL: none */
 } answer_t;
@@ -26,7 +26,7 @@ typedef struct {
     int descriptor;
     nghttp2_session *session;
     bool has_ended; /* the connection */
-    bool is_cut;    /* a part of what was to be said was not, so nothing could follow */
+    bool is_cut;    /* a part of what was to be sent was not, so nothing could follow */
     bool is_told_to_go;
     uint32_t reason;
     answer_t answers[STREAMS];
@@ -99,7 +99,8 @@ static inline void begin_client_with(client_t *client, int descriptor,
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_option *option;
     nghttp2_option_new(&option);
-    nghttp2_option_set_peer_max_concurrent_streams(option, STREAMS); /* until it says otherwise */
+    nghttp2_option_set_peer_max_concurrent_streams(option, STREAMS); /* until it sets another
+                                                                        number */
     nghttp2_option_set_no_auto_window_update(option, kept);
     nghttp2_session_client_new2(&client->session, callbacks, client, option);
     nghttp2_option_del(option);
@@ -126,7 +127,7 @@ static inline void close_client(client_t *client) {
     haft_io_close(client->descriptor);
 }
 
-/* Says what there is to say. */
+/* Sends what there is to send. */
 static inline void say(client_t *client) {
     const uint8_t *bytes;
     ssize_t size;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Mistakes that a peer of HTTP/2 can make, and what has to follow: one table for servers and
- * for clients (RFC 9113). A test opens a connection, says the preface, or reads the client's
- * request, and then has http2_attack send the frames and http2_judge look at what was heard.
+ * for clients (RFC 9113). A test opens a connection, sends the preface, or reads the client's
+ * request, and then has http2_attack send the frames and http2_judge look at what came back.
  *
  * Stream 1 is the first request. A server is told of it by the attack; where `is_open` is set, its
  * head comes before the frames. A client has begun it, and waits for the answer. The payload HEAD
@@ -778,7 +778,7 @@ static inline void http2_attack(int descriptor, const http2_attack_t *attack, in
     free(frames);
 }
 
-/* Whether what was heard is what has to follow; otherwise it is printed. A flood may end before its
+/* Whether what came back is what has to follow; otherwise it is printed. A flood may end before its
    GOAWAY could be read. */
 static inline bool http2_judge(const http2_attack_t *attack, int victim,
                                const http2_heard_t *heard) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What tests of whole programs share."""
+"""The parts that tests of whole programs share."""
 import atexit, json, socket, subprocess, sys, time
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -31,7 +31,7 @@ def ask_status(url, method=None, data=None):
 
 
 def ask_todo(url, wrong=(b'{"what": 7}', b'{"what"', b'{}', b'')):
-    """Of a to-do list, in JSON; entries that are wrong are refused."""
+    """Asks for a to-do list, in JSON; entries that are wrong are refused."""
     status, body = ask_status(url + '/todo', data=b'{"what": "caf\\u00e9 \\"au lait\\""}')
     entry = json.loads(body)
     assert (status, entry['what']) == (201, 'café "au lait"'), body

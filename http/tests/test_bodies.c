@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bodies in codings: what the server compresses, and for whom; what the client decodes. Forms with
-   files. Over the simulated network with several seeds, and over sockets. */
+/* Bodies in codings: what the server compresses, and for which clients; what the client decodes.
+   Forms with files. Over the simulated network with several seeds, and over sockets. */
 #include "check_http.h"
 
 static haft_http_server_t *server;

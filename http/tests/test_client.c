@@ -11,7 +11,7 @@
 
 static haft_http_server_t *server;
 static haft_http_client_t *client;
-static uint16_t port; /* of the server, or of whoever says bytes */
+static uint16_t port; /* of the server, or of the task that sends bytes */
 
 /* ---- What it asks ---- */
 
@@ -254,7 +254,7 @@ static void ask_all(void) {
     CHECK(ask(body, "/to/302/letters", "GET /x?a%20b%C3%A9%20 [] [] []") == 200);
     CHECK(ask((haft_http_question_t){0}, "/to/302/itself", NULL) == -ELOOP);
     CHECK(ask(body, "/to/303/x", "GET /x [] [] []") == 200);
-    /* RFC 9110, section 15.4: nothing is left that was said of the body. */
+    /* RFC 9110, section 15.4: no field about the body is left. */
     CHECK(ask(typed, "/to/302/x", "GET /x [] [] []") == 200);
     CHECK(ask(typed, "/to/303/x", "GET /x [] [] []") == 200);
     CHECK(ask(typed, "/to/307/x", "POST /x [hello] [text/html] []") == 200);
@@ -748,7 +748,7 @@ static const saying_t sayings[] = {
 
 static int listener;
 
-/* Hears a head, and says the bytes. */
+/* Reads a head, and sends the bytes. */
 static void *say_bytes(void *saying) {
     HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_accept(listener);
     char memory[1000], *line;
@@ -1006,7 +1006,7 @@ static void *ask_late_servers(void *unused) {
 /* ---- Proxies ---- */
 
 static uint16_t proxy_port;
-static char proxied[500]; /* what the last question has said to the proxy */
+static char proxied[500]; /* what the last question has sent to the proxy */
 
 /* A proxy that gives no tunnel, and answers everything by itself. */
 static void *be_proxy(void *argument) {

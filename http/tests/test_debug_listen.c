@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Pages for the operator on a thread of their own: they are answered while a task holds the only
-   thread of the run, and say which task does. */
+   thread of the run, and name that task. */
 #include "check_http.h"
 
 #include <pthread.h>

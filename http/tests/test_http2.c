@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A server of HTTP/2: what it answers to nghttp2's own client, and to one that says bytes it should
- * not, in simulations, whose time is virtual, and over sockets. With an argument, this serves over
- * TLS for h2spec (h2spec.sh).
+ * A server of HTTP/2: what it answers to nghttp2's own client, and to one that sends bytes it
+ * should not, in simulations, whose time is virtual, and over sockets. With an argument, this
+ * serves over TLS for h2spec (h2spec.sh).
  */
 #define _GNU_SOURCE /* memfd_create */
 #include "check_http2.h"
@@ -458,7 +458,7 @@ static void *cancel_with_a_reset(void *unused) {
     return unused;
 }
 
-/* A client that reads slowly and still says something when the server closes: what it has not read
+/* A client that reads slowly and still sends something when the server closes: what it has not read
    by then must not be thrown away (RFC 9112, section 9.6). */
 static void *deliver_to_slow_readers(void *unused) {
     client_t client;
@@ -740,7 +740,7 @@ static void open_raw(client_t *client) {
     CHECK(haft_io_write_all(client->descriptor, preface, sizeof preface) == 0);
 }
 
-/* Tells nghttp2's session that the stream is open, and says other bytes. */
+/* Tells nghttp2's session that the stream is open, and sends other bytes. */
 static int32_t begin_raw(client_t *client, int flags, const char *block, size_t size) {
     const uint8_t *ignored;
     int32_t id = ask(client, "GET", "/");
@@ -781,7 +781,7 @@ static void *refuse_malformed(void *unused) {
 
 typedef struct {
     const char *what;
-    bool is_cut_short; /* the server has reset the stream; else both sides have said all */
+    bool is_cut_short; /* the server has reset the stream; else both sides have sent all */
     int type, flags;
     const char *bytes;
     size_t size;
@@ -907,8 +907,8 @@ static bool (*const floods[])(client_t *client, int i) = {
     flood_unknown,  flood_window_updates, reset_rapidly,    make_resets,
 };
 
-/* Answers of the server need not be read for that; each connection ends with a GOAWAY that says
-   why, where it still gets through. */
+/* Answers of the server need not be read for that; each connection ends with a GOAWAY and the
+   reason, where it still gets through. */
 static void *bound_floods(void *unused) {
     client_t client;
     start_server(server);

@@ -18,14 +18,14 @@ static haft_http_client_t *client;
 static uint16_t port;
 static int listener;
 
-/* ---- A server that says what it likes ---- */
+/* ---- A server that sends what it likes ---- */
 
 /* A client's connection, without TLS: another task passes bytes on. */
 typedef struct {
     haft_tls_t *stream;
     int ends[2]; /* the second is the test's */
     haft_io_task_t *passing;
-    unsigned char frame[20000]; /* the last that was heard */
+    unsigned char frame[20000]; /* the last one received */
     size_t size;
 } peer_t;
 
@@ -81,7 +81,7 @@ static void hear_a_question(peer_t *peer) {
         CHECK(type >= 0);
 }
 
-/* Accepts a client, and says SETTINGS. */
+/* Accepts a client, and sends SETTINGS. */
 static void begin_peer(peer_t *peer) {
     *peer = (peer_t){.size = 0};
     peer->stream = haft_tls_new(offering, haft_io_accept(listener), NULL);

@@ -26,7 +26,7 @@ struct noting {
     ~noting() { trace += "unwound "; }
 };
 
-/* ---- What performs: it knows nothing of who handles ---- */
+/* ---- The performer, which does not name a handler ---- */
 
 static std::string greet() {
     noting here;

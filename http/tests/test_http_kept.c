@@ -3,7 +3,8 @@
  * Requests that fail are kept, and their handlers answer them again: over HTTP/1.1 and HTTP/2, on
  * one thread and on two, with questions to another service over connections that earlier requests
  * have opened, or to a name of several addresses, with tasks of their own, with a body, with a
- * failure that unwinds. The program serves and asks itself in a child, and starts itself once more
+ * failure that unwinds, with an answer that is larger than what may be kept. A request that is cut
+ * off at the end of the time of grace is not kept. The program serves and asks itself in a child, and starts itself once more
  * for each replay. Files of an earlier process stay.
  */
 #ifdef CHECK_HTTP2
@@ -55,7 +56,7 @@ void __wrap_freeaddrinfo(struct addrinfo *list) {
         __real_freeaddrinfo(list);
 }
 
-/* Another service, as it were: what it says changes. */
+/* Another service, as it were: its answers change. */
 static int tell_data(haft_http_request_t *request, void *unused) {
     (void)unused;
     uint32_t drawn;
@@ -138,6 +139,26 @@ static int fail_with_body(haft_http_request_t *request, void *unused) {
     haft_io_fail(-EIO, "the disk is gone");
 }
 
+static int fail_at_length(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    static char body[40000];
+    uint32_t drawn;
+    CHECK(haft_io_random(&drawn, sizeof drawn) == 0);
+    memset(body, 'a' + drawn % 16, sizeof body);
+    return haft_http_answer(request, 500, "text/plain", body, sizeof body);
+}
+
+/* It is unwound, or catches its cancel and answers. */
+static haft_io_event_t cut_off_waits;
+static int be_cut_off(haft_http_request_t *request, void *unused) {
+    (void)unused;
+    CHECK(haft_http_request_keep(request));
+    haft_io_event_set(&cut_off_waits);
+    haft_io_return_cancels(haft_http_request_query(request, "catches") != NULL);
+    CHECK(haft_io_sleep(3600 * HAFT_IO_SECOND) == -ECANCELED);
+    return haft_http_answer_text(request, 503, "not now");
+}
+
 /* Another request decides by what it has left what this one asks for. */
 static int use_memory(haft_http_request_t *request, void *unused) {
     (void)unused;
@@ -177,6 +198,8 @@ static haft_http_server_t *make_server(void) {
     haft_http_server_get(server, "/fails", fail_by_data, NULL);
     haft_http_server_get(server, "/all", use_all, NULL);
     haft_http_server_post(server, "/body", fail_with_body, NULL);
+    haft_http_server_get(server, "/long", fail_at_length, NULL);
+    haft_http_server_get(server, "/cut", be_cut_off, NULL);
     haft_http_server_get(server, "/memory", use_memory, NULL);
     haft_http_server_get(server, "/quiet", be_quiet, NULL);
     haft_http_server_get(server, "/stream", become_stream, NULL);
@@ -192,8 +215,9 @@ static void *ask_http1(void *unused) {
         "GET /all HTTP/1.1\r\nHost: here\r\n\r\n"
         "GET /memory HTTP/1.1\r\nHost: here\r\n\r\n"
         "GET /memory HTTP/1.1\r\nHost: here\r\n\r\n"
+        "GET /long HTTP/1.1\r\nHost: here\r\n\r\n"
         "POST /body HTTP/1.1\r\nHost: here\r\nContent-Length: 30000\r\n\r\n";
-    static char question[sizeof begin + 30000], heard[1 << 16];
+    static char question[sizeof begin + 30000], heard[1 << 17];
     memcpy(question, begin, sizeof begin - 1);
     memset(question + sizeof begin - 1, 'x', 30000);
     say_and_hear(port, question, sizeof begin - 1 + 30000, false, heard, sizeof heard);
@@ -234,6 +258,32 @@ static void *serve_and_ask(void *asking) {
     return server;
 }
 
+static void *serve_for_long(void *server) {
+    haft_http_server_set_limits(server, &(haft_http_limits_t){.grace = HAFT_IO_MILLISECOND});
+    CHECK(haft_http_server_serve(server, haft_io_listen_tcp("127.0.0.1", 0, 0)) == -ETIMEDOUT);
+    return NULL;
+}
+static void *ask_to_be_cut_off(void *target) {
+    char question[100], heard[1000];
+    int size = snprintf(question, sizeof question, "GET %s HTTP/1.1\r\nHost: here\r\n\r\n",
+                        (const char *)target);
+    say_and_hear(port, question, (size_t)size, true, heard, sizeof heard);
+    return NULL;
+}
+static void *serve_and_cut_off(void *unused) {
+    haft_http_server_t *server = make_server();
+    haft_io_spawn(serve_for_long, server);
+    while ((port = haft_http_server_port(server)) == 0)
+        haft_io_sleep(HAFT_IO_MILLISECOND);
+    haft_io_spawn(ask_to_be_cut_off, "/cut");
+    haft_io_event_wait(&cut_off_waits);
+    haft_io_event_clear(&cut_off_waits);
+    haft_io_spawn(ask_to_be_cut_off, "/cut?catches=1");
+    haft_io_event_wait(&cut_off_waits);
+    haft_http_server_stop(server);
+    return unused;
+}
+
 /* A process of another container has left such a file on the same day. */
 static void make_earlier_file(void) {
     time_t now = time(NULL);
@@ -244,14 +294,15 @@ static void make_earlier_file(void) {
     close(open(path, O_WRONLY | O_CREAT, 0600));
 }
 
-static void serve_in_child(void *(*asking)(void *), int threads, size_t size) {
+static void serve_in_child(void *(*serving)(void *), void *(*asking)(void *), int threads,
+                           size_t size) {
     int status;
     pid_t child = fork();
     if (child == 0) {
         haft_io_run_options_t how = {
             .threads = threads, .keep_requests = folder, .kept_size = size};
         make_earlier_file();
-        _exit(haft_io_run_with(&how, serve_and_ask, (void *)(uintptr_t)asking) == 0 ? 0 : 1);
+        _exit(haft_io_run_with(&how, serving, (void *)(uintptr_t)asking) == 0 ? 0 : 1);
     }
     waitpid(child, &status, 0);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
@@ -289,11 +340,11 @@ static void check_words(bool is_so, const char *path, const char *words) {
 
 /* Which of the requests it is: a bit. */
 static unsigned check_file(const char *path, int threads) {
-    static const char *const targets[] = {"/fails", "/all", "/body", "/memory"};
-    char words[1 << 16];
+    static const char *const targets[] = {"/fails", "/all", "/body", "/memory", "/long"};
+    char words[1 << 17];
     unsigned seen = 0;
     int code = replay(path, "same", words, sizeof words);
-    for (unsigned i = 0; i < 4; i++)
+    for (unsigned i = 0; i < 5; i++)
         seen |= (unsigned)(strstr(words, targets[i]) != NULL) << i;
     if (seen == 1 << 3) { /* it has not been asked before there, so it answers otherwise */
         check_words(code == 1 && strstr(words, "answered otherwise: not as expected") != NULL &&
@@ -343,7 +394,7 @@ static unsigned check_files(int threads) {
 }
 
 static void check(void *(*asking)(void *), int threads, size_t size, unsigned expected) {
-    serve_in_child(asking, threads, size);
+    serve_in_child(serve_and_ask, asking, threads, size);
     CHECK(check_files(threads) == expected);
 }
 
@@ -354,10 +405,12 @@ int main(int count, char **arguments) {
     const char *place = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%.30s/haft-http-kept.%d", place != NULL ? place : "/tmp",
              (int)getpid());
-    check(ask_http1, 1, 0, 0xf);
-    check(ask_http1, 2, 0, 0xf);
-    check(ask_http1, 1, 29999, 0xb); /* without the body of 30,000 bytes */
+    check(ask_http1, 1, 0, 0x1f);
+    check(ask_http1, 2, 0, 0x1f);
+    check(ask_http1, 1, 29999, 0x1b); /* without the body of 30,000 bytes */
     check(ask_for_stream, 1, 0, 0);
+    serve_in_child(serve_and_cut_off, NULL, 1, 0);
+    CHECK(check_files(1) == 0);
 #ifdef CHECK_HTTP2
     check(ask_http2, 1, 0, 0x7);
     check(ask_http2, 2, 0, 0x7);

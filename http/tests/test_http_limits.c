@@ -9,7 +9,7 @@
 
 static haft_http_server_t *server;
 
-/* Says it, and hears this status first. */
+/* Sends it, and reads this status first. */
 static void expect(const char *says, int status) {
     static char heard[200000];
     char line[40];

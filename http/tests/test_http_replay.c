@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A web server and its clients are recorded and replayed: each answer says when it was given, and
-   by which draw of chance, and all come in the same order again. Connections rest between two
-   requests, some are cut, and the server is told to stop. */
+/* A web server and its clients are recorded and replayed: each answer has the time at which it was
+   given, and by which draw of chance, and all come in the same order again. Connections rest
+   between two requests, some are cut, and the server is told to stop. */
 #include "check_http.h"
 
 #include <sys/resource.h>

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests of HTTP/1.1 and HTTP/2 under random cancels, resets and shutdowns. Each has a number,
- * and its answer says that number and repeats its body. These must hold: an answer is that of its
- * own request; a handler is called at most once for a number; and unless its client gave up, a
- * request whose handler was called gets its whole answer, also when the server was told to stop
- * meanwhile.
+ * and its answer repeats that number and its body. These must hold: an answer is that of its own
+ * request; a handler is called at most once for a number; and unless its client gave up, a request
+ * whose handler was called gets its whole answer, also when the server was told to stop meanwhile.
  *
- * On one thread and on two, as many requests on each as HAFT_HTTP_SOAK_REQUESTS says, else a few
- * thousand; HAFT_IO_SEED is the seed.
+ * On one thread and on two, with HAFT_HTTP_SOAK_REQUESTS requests on each, else a few thousand;
+ * HAFT_IO_SEED is the seed.
  */
 #define _GNU_SOURCE /* memmem */
 #ifdef CHECK_HTTP2
@@ -145,7 +144,8 @@ static void ask_one(asker_t *asker) {
         become[number] = gives_up ? GIVEN_UP : FAILED;
 }
 
-/* The body of the answer at the begin of what was heard, put together; NULL: it is not whole. */
+/* The body of the answer at the beginning of what was received, put together; NULL: it is not
+   whole. */
 static char *next_body(char **at, const char *end, size_t *size) {
     char *body = memmem(*at, (size_t)(end - *at), "\r\n\r\n", 4);
     if (body == NULL || strncmp(*at, "HTTP/1.1 200 ", 13) != 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Server and client over TLS: in simulations, and over sockets. With an argument, this serves, and
-   says where: for h2spec.sh. */
+   prints where: for h2spec.sh. */
 #define _GNU_SOURCE
 #include <haft/http.h>
 
@@ -147,7 +147,7 @@ static void check_answers(void) {
     free(back);
 }
 
-/* A redirect of POST leaves out what was said of the body; one to two places is none; two cookies
+/* A redirect of POST leaves out the fields about the body; one to two places is none; two cookies
    stay two (RFC 9110, sections 15.4, 10.2.2 and 5.3). */
 static void check_redirects(void) {
     char url[100], failure[300], *body;
@@ -279,7 +279,7 @@ static void check_clients_certificate(void) {
     CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure), 0);
     CHECK(strcmp(body, VERSION " TLSv1.3 CN=person") == 0);
     haft_http_client_free(asking);
-    /* The server refuses when the client has sent its question already, and says so. */
+    /* The server refuses with an answer when the client has sent its question already. */
     asking = haft_http_client_new_with(&(haft_http_client_options_t){.tls = unknown});
     for (int i = 0; i < 10; i++)
         CHECK_EQUAL(ask(asking, "localhost", "/peer", NULL, 0, body, failure),
@@ -303,7 +303,7 @@ static ssize_t hear(const char *said, char *heard, size_t room) {
     return got;
 }
 
-/* A body that ends with the connection is whole only if the server says so. */
+/* A body that ends with the connection is whole only if the server ends TLS, too. */
 static void check_ends(void) {
     char heard[1000];
     CHECK_EQUAL(hear("GET /pieces HTTP/1.0\r\n\r\n", heard, sizeof heard), 0);
@@ -322,7 +322,7 @@ static void check_ends(void) {
     CHECK(got < 0 || memmem(heard, (size_t)got, "HTTP", 4) == NULL);
 }
 
-/* Answers one question by HTTP/1.1, as `head` says, and hears how the client ends. */
+/* Answers one question by HTTP/1.1, with `head`, and reads how the client ends. */
 static void *hear_the_end(void *head) {
     char bytes[2000];
     haft_tls_context_t *context = haft_tls_server_context();
@@ -336,8 +336,8 @@ static void *hear_the_end(void *head) {
     return (void *)end;
 }
 
-/* A client says the end where it closes a connection that it has kept, or that is not kept; one
-   that leaves an answer is cut off. */
+/* A client ends TLS where it closes a connection that it has kept, or that is not kept; one that
+   leaves an answer is cut off. */
 static void check_ends_of_client(void) {
     static const struct {
         const char *says;
@@ -464,7 +464,7 @@ static void *ask_anew(void *asking) {
     return NULL;
 }
 
-/* More than the server takes at a time, before the client has heard how many that are: what was
+/* More than the server takes at a time, before the client has read how many that are: what was
    refused was not begun, so it is asked again, whatever it is. */
 static void check_refused_streams(void) {
     haft_io_task_t *tasks[ASKING];
@@ -499,7 +499,8 @@ static void *serve_in_vain(void *serving) {
     return NULL;
 }
 
-/* Without a certificate, and with a context of clients: a server says so before it serves. */
+/* Without a certificate, and with a context of clients: a server fails with the reason before it
+   serves. */
 static void check_contexts(void) {
     haft_tls_context_t *empty = haft_tls_server_context();
     haft_http_server_t *wrong = haft_http_server_new();

@@ -46,11 +46,11 @@ static void stop_proxy(void) {
     haft_http_server_free(server);
 }
 
-/* ---- A service that says what it is told to say ---- */
+/* ---- A service that sends what it is told to send ---- */
 
 typedef struct {
     uint16_t port;
-    const char *until;   /* it hears this; NULL: the end of a head */
+    const char *until;   /* it reads up to this; NULL: the end of a head */
     const char *says[4]; /* on each connection in turn; NULL: it closes */
     int connections;
     char heard[100000];
@@ -104,7 +104,7 @@ typedef struct {
     const char *says;
     const char *service_hears[6], *service_never[6];
     const char *service_says, *hears[6], *never[6];
-    const char *until; /* the service hears this before it answers */
+    const char *until; /* the service reads this before it answers */
 } exchange_t;
 
 #define OK "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"
@@ -308,7 +308,7 @@ static void *exchange_all(void *unused) {
     return unused;
 }
 
-/* ---- Whom it speaks for ---- */
+/* ---- The client in whose name it asks ---- */
 
 typedef struct {
     const char *trusted;
@@ -620,7 +620,7 @@ static void *go_both_ways(void *unused) {
     return unused;
 }
 
-/* RFC 9110, section 10.1.1: the service says whether the client is to send. */
+/* RFC 9110, section 10.1.1: the service decides whether the client is to send. */
 static void *ask_for_body(void *unused) {
     uint16_t port = start_both();
     HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp("127.0.0.1", port);

@@ -19,7 +19,7 @@ static char heard[10000];
 
 /* ---- The services ---- */
 
-/* Says what it has heard, and the body. */
+/* Answers with what it has read, and the body. */
 static int tell(haft_http_request_t *request, void *unused) {
     const char *name, *value;
     char *body, text[1000];

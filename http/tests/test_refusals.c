@@ -1,6 +1,6 @@
 /* Messages that are malformed, or that two readers could read in two ways: each gets its status,
    once, and the connection ends; what stands behind it is not taken for a request. Sections are
-   those of RFC 9112, or of RFC 9110 where it says so. Over the simulated network with several
+   those of RFC 9112, or of RFC 9110 where that is named. Over the simulated network with several
    seeds, in one piece and in small ones, and over sockets. */
 #include "check_http.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How a server is run: what is called when it listens, its background, the time in which it says
+/* How a server is run: what is called when it listens, its background, the time in which it reports
    that it is not ready, what systemd is told, signals, and a restart in a run of the program's. */
 #include "check_http.h"
 
@@ -276,7 +276,7 @@ static void *notify_nobody(void *name) {
     return NULL;
 }
 
-/* Where the options do not ask for it, and in a simulation, nothing is said. */
+/* Where the options do not ask for it, and in a simulation, systemd is told nothing. */
 static void *stay_silent(void *how) {
     char unused_word[10];
     manager = listen_as_manager("@haft-test-silent");

@@ -461,7 +461,7 @@ static void *answer_before_the_body(void *unused) {
     return unused;
 }
 
-/* A client that reads slowly and has said more: what it has not read when the server closes must
+/* A client that reads slowly and has sent more: what it has not read when the server closes must
    not be thrown away (RFC 9112, section 9.6). */
 static void *deliver_to_slow_readers(void *unused) {
     static const char last[] = "GET /much" WITH("Connection: close"), more[] = "GET /a" END;

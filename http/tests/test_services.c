@@ -868,7 +868,7 @@ static void limit_clients(void) {
 
 /* ---- Groups ---- */
 
-/* Adds its word to a field, which says who was around whom. */
+/* Adds its word to a field, which shows which middleware was around which. */
 static int mark(haft_http_request_t *request, haft_http_next_t *next, void *word) {
     int code = haft_http_answer_set_header(request, "X-Around", word);
     return code == 0 ? next->call(next, request) : code;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* WebSocket: messages, frames, closes, limits of time and size, and who may connect; compressed
-   messages; the client. The clients of the server's tests say their frames byte by byte, so that
+/* WebSocket: messages, frames, closes, limits of time and size, and clients that may not connect; compressed
+   messages; the client. The clients of the server's tests send their frames byte by byte, so that
    they can break every rule; so does the server of the client's. */
 #include "check_http.h"
 
@@ -438,7 +438,7 @@ static void *hear_from_tasks(void *unused) {
     return unused;
 }
 
-/* A server that stops says so, and waits for the client's answer. */
+/* A server that stops sends a close frame, and waits for the client's. */
 static void *stop_server(void *unused) {
     uint16_t port = start();
     int first = connect_to(port, "/echo"), second = connect_to(port, "/echo");

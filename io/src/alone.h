@@ -25,9 +25,9 @@ hafti_io_wake_alone(hafti_io_descriptor_t *known, enum hafti_io_direction direct
     hafti_io_cell_win(waiter->cell, HAFTI_IO_WOKEN);
 }
 
-/* By a task for which the wake-up is sure to come, and beside which no other waits in that
-   direction. 0, -ECANCELED, or -EBADF: it was closed. Inlined, so that few frames lie between the
-   program's call and the switch. */
+/* Waits to read, for a task whose wake-up is sure to come, and beside which no other waits in that
+   direction. Returns 0, -ECANCELED, or -EBADF: it was closed. Inlined, so that few frames lie
+   between the program's call and the switch. */
 static inline __attribute__((always_inline)) int hafti_io_wait_to_read(hafti_io_descriptor_t *known,
                                                                        hafti_io_waiter_t *waiter,
                                                                        hafti_io_cell_t *cell) {

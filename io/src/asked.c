@@ -3,9 +3,9 @@
  * Requests to a run by signals and by threads that are not its own: to dump its tasks, to begin or
  * end a trace, to make a summary. The thread of the run that polls next does it.
  *
- * A signal handler tells the runs; it may interrupt any thread. A run is taken out of the list, and
- * then waits for the signal handlers that have begun before. (A child of fork has neither those
- * runs nor those handlers, which may have been other threads'.)
+ * A signal handler passes the request to the runs; it may interrupt any thread. A run is taken out
+ * of the list, and then waits for the signal handlers that have begun before. (A child of fork has
+ * neither those runs nor those handlers, which may have been other threads'.)
  */
 #include "inside.h"
 

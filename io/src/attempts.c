@@ -56,22 +56,22 @@ static int accept_plainly(const hafti_io_operation_t *o) {
 }
 
 /* A connect that was begun goes on by itself, also if a signal has ended the call; it is asked
-   again when the socket can be written to. That the socket is connected is success then, and an
-   error at the first time. */
+   again when the socket can be written to. A socket that is already connected is a success from
+   then on, and an error at the first call. */
 static int connect_plainly(const hafti_io_operation_t *o) {
     bool *begun = o->buffer;
     int code = connect(o->descriptor, o->address, *o->address_size) == 0 ? 0 : -errno;
     if (code == -EISCONN && *begun)
         return 0;
-    /* A local listener whose queue is full; unlike the others it has begun nothing that could be
-       waited for. */
+    /* The queue of a local listener is full: unlike the other errors, this one leaves nothing begun
+       that could be waited for. */
     if (code == -EAGAIN || (code == -EINTR && o->address->sa_family == AF_UNIX))
         return HAFTI_IO_QUEUE_FULL;
     *begun = true;
     return code == -EINPROGRESS || code == -EALREADY ? -EAGAIN : code;
 }
 
-/* Waits as the descriptor does. */
+/* Makes the call, which waits if the descriptor blocks. */
 static ssize_t operate_plainly(hafti_io_operation_t *o) {
     switch (o->kind) {
     case HAFTI_IO_READ:
@@ -91,7 +91,7 @@ static ssize_t operate_plainly(hafti_io_operation_t *o) {
     }
 }
 
-/* The errors of preadv2(2) and pwritev2(2) where these, or RWF_NOWAIT for such a file, are
+/* Whether the error means that preadv2(2) and pwritev2(2), or RWF_NOWAIT for such a file, are
    missing. */
 static bool must_do_without(int error) {
     return error == EOPNOTSUPP || hafti_io_is_missing(-error);
@@ -179,7 +179,7 @@ static bool writes_through(const hafti_io_operation_t *o) {
    frame. */
 static __attribute__((noinline)) ssize_t transfer_by_file(hafti_io_operation_t *o) {
     struct iovec part = {o->buffer, o->size};
-    if (o->size == 0) /* which waits for nothing, and of parts that are empty no file would know */
+    if (o->size == 0) /* it waits for nothing, and not every file takes empty parts */
         return transfer_plainly(o);
     if (writes_through(o))
         return in_steps(o);
@@ -191,7 +191,8 @@ static __attribute__((noinline)) ssize_t transfer_by_file(hafti_io_operation_t *
 }
 
 /* A read of nothing, or a write of no parts or of empty ones, waits for nothing, and neither takes
-   a datagram nor sends one: unlike a receive of nothing, and a write of nothing by other ways. */
+   nor sends a datagram. (A receive of nothing takes one, and a plain write of nothing sends
+   one.) */
 static bool moves_nothing(const hafti_io_operation_t *o) {
     bool of_parts = o->kind == HAFTI_IO_READ_PARTS || o->kind == HAFTI_IO_WRITE_PARTS;
     if (of_parts && o->size != 0)
@@ -251,7 +252,7 @@ static ssize_t transfer_parts(hafti_io_operation_t *o) {
     return must_do_without(errno) ? in_steps(o) : -errno;
 }
 
-/* Inline: a call less for each operation. */
+/* Inlined, which saves a call for each operation. */
 static inline __attribute__((always_inline)) ssize_t attempt_once(hafti_io_operation_t *o) {
     ssize_t done;
     switch (o->kind) {
@@ -301,7 +302,7 @@ ssize_t hafti_io_attempt(hafti_io_operation_t *operation) {
     return done;
 }
 
-/* Whether the end of what comes ends it. */
+/* Whether the operation ends when the peer has ended its output. */
 static bool ends_with_input(const hafti_io_operation_t *o) {
     const unsigned inward = 1U << HAFTI_IO_READ | 1U << HAFTI_IO_READ_LENT |
                             1U << HAFTI_IO_READ_PARTS | 1U << HAFTI_IO_RECEIVE |

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lists, the locks of threads, time: what knows nothing of tasks. */
+/* Lists, the locks of threads, time: the parts that do not use tasks. */
 #ifndef HAFTI_IO_BASE_H
 #define HAFTI_IO_BASE_H
 
@@ -12,8 +12,7 @@
 #include <sys/single_threaded.h>
 
 #define HAFTI_IO_COLD __attribute__((cold, noinline))
-/* Between a message that comes and the one that answers it: the linker puts these functions side by
-   side. */
+/* For functions that run between a message and its answer: the linker puts them side by side. */
 #define HAFTI_IO_HOT __attribute__((hot))
 #define HAFTI_IO_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define HAFTI_IO_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -57,7 +56,7 @@ static inline void hafti_io_unlink(hafti_io_link_t *link) {
     link->previous->next = link->next;
     link->next = link->previous = NULL;
 }
-/* One more, by the only thread that counts; others may read. */
+/* Adds one; only one thread does, and others may read. */
 #define HAFTI_IO_COUNT(counter)                                                                    \
     __atomic_store_n(&(counter), __atomic_load_n(&(counter), __ATOMIC_RELAXED) + 1,                \
                      __ATOMIC_RELAXED)
@@ -66,20 +65,20 @@ static inline void hafti_io_unlink(hafti_io_link_t *link) {
 
 typedef struct hafti_io_runner hafti_io_runner_t;
 
-/* Signals are for the program's own threads, but a fault is for the thread that makes it. 0, or an
-   error (threads.c). */
+/* Starts a thread of the library's own, which blocks all signals but those of faults (threads.c).
+   Returns 0, or an error. */
 int hafti_io_start_thread(pthread_t *thread, void *(*function)(void *), void *argument);
 /* Gives what a thread pointer `to` leads to the mask of the program that the calling thread knows;
    `from` is the pointer under which the caller is. */
 void hafti_io_copy_programs_mask(const char *from, char *to);
-/* In a child of fork, of which the caller is the only thread. */
+/* To be called in a child of fork, of which the caller is the only thread. */
 void hafti_io_become_programs_thread(void);
 
-/* The descriptor is closed also if that was interrupted. */
+/* Closes the descriptor, also if a signal interrupts close(2). */
 int hafti_io_close_file(int descriptor);
 
 int64_t hafti_io_clock(void);
-/* Some milliseconds late, which takes less time. */
+/* The same some milliseconds late, which takes less time. */
 int64_t hafti_io_clock_roughly(void);
 
 /* The lock of an object, for a few instructions. */
@@ -102,13 +101,14 @@ static inline void hafti_io_unguard(uint32_t *lock) {
     if (HAFTI_IO_UNLIKELY(is_awaited))
         hafti_io_wake_guarded(lock);
 }
-/* For what another thread does in a few instructions: gives way to it once that takes longer. */
+/* Pauses while another thread does something of a few instructions; gives way to it once that takes
+   longer. */
 void hafti_io_relax(unsigned *turns);
 
-/* An eventfd. A negative error number if there is none. */
+/* Returns an eventfd, or a negative error number. */
 int hafti_io_waker_open(void);
 void hafti_io_waker_wake(int waker);
-/* After it was readable. */
+/* To be called after it was readable. */
 void hafti_io_waker_reset(int waker);
 
 /* poll(2), on this thread, until a time of hafti_io_clock(). */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Calls that may block for some milliseconds only. Some system calls block if the descriptor's mode
- * says so, and have no flag against it: accept, connect, sendfile, a write to a terminal. The mode
- * belongs to everything that has the descriptor. So a thread of the pool makes such a call when the
- * descriptor is ready. If another thread was faster and the call blocks, a timer's signal to this
- * thread ends it, with EINTR or a partial count.
+ * is blocking, and have no flag against it: accept, connect, sendfile, a write to a terminal. The
+ * mode belongs to everything that has the descriptor. So a thread of the pool makes such a call
+ * when the descriptor is ready. If another thread was faster and the call blocks, a timer's signal
+ * to this thread ends it, with EINTR or a partial count.
  */
 #include "waits.h"
 
@@ -24,7 +24,8 @@ static void end_call(int signal) {
     (void)signal;
 }
 
-/* Whether its handler is the one above, now or already: not where the program has one. */
+/* Sets the signal's handler to the one above, unless the program has one of its own; whether it is
+   set. */
 static bool catches(int signal) {
     static const struct sigaction ours = {.sa_handler = end_call, .sa_flags = SA_ONSTACK};
     struct sigaction now;
@@ -38,8 +39,9 @@ static bool catches(int signal) {
            sigaction(signal, &ours, NULL) == 0;
 }
 
-/* 0: there is none. By default SIGURG is ignored; so nothing ends if the program sets it back
-   meanwhile. The others are for programs that use it, as the watchdog does. */
+/* The signal that ends calls; 0: there is none. By default SIGURG is ignored; so nothing ends if
+   the program sets it back meanwhile. The others are for programs that use it, as the watchdog
+   does. */
 static int signal_to_end_calls(void) {
     if (catches(SIGURG))
         return SIGURG;

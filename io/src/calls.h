@@ -13,7 +13,7 @@
  *
  * Which table a run has for which calls is chosen when it begins (choose_calls in run.c).
  * libhaft-posix, which belongs to the same version of libhaft-io, finds a simulation's here, and
- * answers the C library's functions by it.
+ * uses it for the C library's functions.
  */
 #ifndef HAFTI_IO_CALLS_H
 #define HAFTI_IO_CALLS_H
@@ -84,7 +84,7 @@ typedef struct haft_io_calls {
     /* Reads and writes; `offset`: -1, where the descriptor is. */
     ssize_t (*readv)(int descriptor, const struct iovec *parts, size_t count, int64_t offset);
     ssize_t (*writev)(int descriptor, const struct iovec *parts, size_t count, int64_t offset);
-    /* With AT_EMPTY_PATH and an empty path, of the descriptor. */
+    /* With AT_EMPTY_PATH and an empty path: the status of the descriptor. */
     int (*fstatat)(int directory, const char *path, struct stat *status, int flags);
     /* Like scandir(3), in the order of the names. */
     int (*scandir)(const char *path, struct dirent ***entries);
@@ -103,18 +103,18 @@ typedef struct haft_io_calls {
     int (*getpeername)(int socket, struct sockaddr *address, socklen_t *size);
     /* Like scandir(3), in an order that the seed decides. */
     int (*list)(int descriptor, struct dirent ***entries);
-    int (*link)(int directory, const char *path); /* of either kind, which there are not */
+    int (*link)(int directory, const char *path); /* fails: there are links of neither kind */
     int (*realpath)(const char *path, char *into, size_t size);
     int (*truncate)(int directory, const char *path, int64_t size, int flags);
     int (*chdir)(int directory, const char *path, int flags);
     int (*utimensat)(int directory, const char *path, const struct timespec times[2], int flags);
-    /* The only one that waits, for code that asks again what nobody tells, such as whether a lock
-       is free: until other tasks have gone on. `again`: it has asked since, in vain. No cancel ends
-       it. */
+    /* The only one that waits: until other tasks have gone on. It is for code that polls a state of
+       which it is not notified, such as whether a lock is free. `again`: the caller has looked
+       since its last pause, in vain. No cancel ends it. */
     void (*pause)(bool again, const char *waits_for);
     /* Bytes that the seed decides. */
     void (*random)(void *bytes, size_t size);
-    /* The host that a name is of, as an address. */
+    /* The address of the host that has the name. */
     const char *(*host_of)(const char *host, int family);
     /* For a child process: the system's descriptor of an end, which is closed with that. The end's
        stream is the system's from now on; -EOPNOTSUPP for what is no end. */

@@ -3,16 +3,16 @@
  * The wait cell: every waiter has one word in its own frame, and the first party to swap it has
  * won.
  *
- *   word                  | who may write it
+ *   word                  | written by
  *   WAITING               | the waiter, when it makes the cell
  *   CLAIMED, then         |
  *   WOKEN, ARMS + n       | the party that the waiter waits for: a lock's holder, the sender, the
  *                         |   back end
- *   CANCELLED             | who cancels the scope that the waiter is in
+ *   CANCELLED             | the task that cancels the waiter's scope
  *   TIMED_OUT             | the waiter's timer
  *
- * The winner lets the waiter run again; every other party is told "no", and gives what it had to
- * the next waiter. The waiter withdraws its cell from where it had put it, and then looks which
+ * The winner lets the waiter run again; every other party fails to swap it, and gives what it had
+ * to the next waiter. The waiter withdraws its cell from where it had put it, and then looks which
  * party has won. So a result that was handed over is never lost to a cancel, nor a cancel to a
  * result.
  *
@@ -110,7 +110,7 @@ static HAFTI_IO_COLD void leave_gate(hafti_io_runner_t *runner) {
     *runner->worker->error = saved;
 }
 
-/* Waits for the event of a gate, and clears it; to the end. */
+/* Waits for the event of a gate, which no cancel cuts short, and clears it. */
 static HAFTI_IO_COLD void wait_turn(haft_io_task_t *task, haft_io_event_t *event) {
     hafti_io_guard(&event->lock);
     if (!event->set) {
@@ -147,13 +147,13 @@ bool hafti_io_is_unwinding(hafti_io_runner_t *runner) {
     return runner->unwinding;
 }
 
-/* By force, or by an exception of C++, whose destructors are its cleanups. */
+/* Whether the task's stack is unwound: by force, or by an exception of C++. */
 static bool is_unwound(hafti_io_runner_t *runner) {
     return hafti_io_is_unwinding(runner) ||
            (__cxa_get_globals && __cxa_get_globals()->in_flight != 0);
 }
 
-/* In a simulation that may switch at each operation none is in a turn, and the seed decides. */
+/* False in a simulation that may switch at each operation: there the seed decides. */
 static bool keeps_its_turn(const hafti_io_worker_t *worker) {
     hafti_io_simulated_t *simulated = worker->simulated;
     return simulated != NULL && simulated->switches_one_in != 0 &&
@@ -188,7 +188,8 @@ void hafti_io_pause_after_cancel(int64_t nanoseconds) {
     hafti_io_cell_wait(&cell, HAFTI_IO_TO_THE_END, until, "a time, cancelled before");
 }
 
-/* Every task that waits has this frame on its stack: so a deadline has another. */
+/* Every task that waits has this frame on its stack: so a wait with a deadline has a function of
+   its own. */
 static uint32_t wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, const char *waits_for) {
     hafti_io_runner_t *runner = cell->task->runner;
     hafti_io_worker_t *worker = runner->worker;

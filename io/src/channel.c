@@ -182,7 +182,7 @@ static inline bool is_simple(const haft_io_channel_t *channel) {
            (channel->size == sizeof(uint64_t) || channel->size == sizeof(uint32_t));
 }
 
-/* On a thread of a run, in a turn that is not over. */
+/* Whether the caller is on a thread of a run, in a turn that is not over. */
 static inline bool is_in_turn(hafti_io_worker_t *worker) {
     return HAFTI_IO_LIKELY(worker != NULL) && hafti_io_is_in_turn(worker, HAFTI_IO_LIGHT);
 }
@@ -194,7 +194,8 @@ static inline void copy_simply(const haft_io_channel_t *channel, void *to, const
         memcpy(to, from, sizeof(uint32_t));
 }
 
-/* By the thread of that worker, which is plain. False: it cannot be done so. */
+/* Hands the value to a receiver that waits; called by the thread of that worker, which is plain.
+   False: it cannot be done so. */
 static inline bool hand_to_receiver(haft_io_channel_t *channel, const void *value,
                                     const hafti_io_worker_t *worker) {
     const hafti_io_place_t *receiver = channel->receivers.first;
@@ -290,7 +291,7 @@ void haft_io_channel_close(haft_io_channel_t *channel) {
     hafti_io_let_all_go(receivers);
 }
 
-/* ---- As one of several (select.c) ---- */
+/* ---- A channel as one of several that are waited for (select.c) ---- */
 
 uint32_t *hafti_io_channel_lock(haft_io_channel_t *channel) {
     return &channel->lock;

@@ -25,13 +25,13 @@ static inline __attribute__((always_inline)) void bring(const void *memory, int 
         __builtin_prefetch((const void *)((uintptr_t)memory + (uintptr_t)(line * HAFTI_IO_LINE)));
 }
 
-/* Often many were woken at once, each long after it has used its memory. So a task's memory is
-   brought into the processor's caches while some before it run. That saves 0.3 to 0.7 us of the 9
-   us of a message (bench/io, echo). */
+/* Prefetches. Often many tasks were woken at once, each long after it has used its memory. So a
+   task's memory is brought into the processor's caches while some before it run. That saves 0.3 to
+   0.7 us of the 9 us of a message (bench/io, echo). */
 static void foresee(hafti_io_worker_t *worker) {
     enum { AHEAD = 3 }; /* tasks, with that which is to run */
-    /* Lines: below a task's cell, for the frames of what it does next; above it, for its frames;
-       below its fiber's header, for the scope of its operations; of the header. */
+    /* Cache lines to prefetch: below a task's cell, for the frames of its next calls; above it, for
+       its own frames; below its fiber's header, for the scope of its operations; of the header. */
     enum { BELOW = 3, ABOVE = 8, SCOPE = 7, SCOPE_END = 3, HEADER = 4 };
     const hafti_io_link_t *link = worker->polled.next;
     for (unsigned i = 0; i < worker->foreseen && link != &worker->polled; i++)
@@ -157,7 +157,7 @@ void hafti_io_tell_run(hafti_io_worker_t *worker, const haft_io_task_t *task) {
     if (worker->tape != NULL)
         hafti_io_tape_goes_on(worker, task);
 }
-/* Where the worker is not plain. */
+/* hafti_io_take_new, where the worker is not plain. */
 static __attribute__((noinline)) haft_io_task_t *take_new_generally(hafti_io_worker_t *worker) {
     haft_io_task_t *task = worker->shared ? take_new(worker, true) : take_new(worker, false);
     if (task != NULL && hafti_io_is_told())

@@ -18,7 +18,8 @@ static bool is_in_turn(hafti_io_worker_t *worker, size_t sent) {
     return hafti_io_is_in_turn(worker,
                                HAFTI_IO_OF_SYSTEM + (unsigned)(halves < MOST ? halves : MOST));
 }
-/* Meanwhile another task may close the descriptor, and its number become another file's. */
+/* Lets others go first, of which one may close the descriptor, so that its number becomes another
+   file's. */
 static HAFTI_IO_COLD int let_others_go_first(const hafti_io_worker_t *worker, int descriptor) {
     const hafti_io_descriptor_t *entry =
         hafti_io_descriptor(worker->crew->descriptors, descriptor, true);
@@ -27,7 +28,7 @@ static HAFTI_IO_COLD int let_others_go_first(const hafti_io_worker_t *worker, in
         return -ECANCELED;
     return entry != NULL && __atomic_load_n(&entry->life, __ATOMIC_RELAXED) != life ? -EBADF : 0;
 }
-/* 0, or why the operation is not to be made. */
+/* Returns 0, or the error because of which the operation is not made. */
 static inline int begin(hafti_io_worker_t *worker, int descriptor, size_t sent) {
     return is_in_turn(worker, sent) ? 0 : let_others_go_first(worker, descriptor);
 }
@@ -36,7 +37,7 @@ static size_t size_sent(const hafti_io_operation_t *operation) {
                                                                                  : 0;
 }
 
-/* Without its traces. */
+/* Makes the operation, without its events in a trace. */
 static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation) {
     return hafti_io_uses_uncounted(runner->worker)
                ? runner->worker->backend->operate(runner, operation)
@@ -64,26 +65,27 @@ static ssize_t operate_by_backend(hafti_io_runner_t *runner, hafti_io_operation_
 
 /* An operation is made from the payload twice: for the default, and for its clause, or for what a
    clause of its own does if the back end has no other way. */
-#define OPERATION(name, clause, result, ...)                                                       \
+#define DEFAULT(name, result, ...)                                                                 \
     static result default_##name(void *unused, HAFT_PAYLOAD(haft_io_##name) * p) {                 \
         (void)unused;                                                                              \
         hafti_io_operation_t operation = {__VA_ARGS__};                                            \
         return (result)hafti_io_operate_blocking(&operation);                                      \
-    }                                                                                              \
+    }
+#define OPERATION(name, clause, result, ...)                                                       \
+    DEFAULT(name, result, __VA_ARGS__)                                                             \
     static result clause##_##name(void *runner, HAFT_PAYLOAD(haft_io_##name) * p) {                \
         hafti_io_operation_t operation = {__VA_ARGS__};                                            \
         return (result)operate_by_backend(runner, &operation);                                     \
     }
 
-OPERATION(read, general, ssize_t, HAFTI_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
-OPERATION(write, general, ssize_t, HAFTI_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer,
-          p->size, NULL, NULL)
+DEFAULT(read, ssize_t, HAFTI_IO_READ, p->descriptor, 0, p->buffer, p->size, NULL, NULL)
+DEFAULT(write, ssize_t, HAFTI_IO_WRITE, p->descriptor, 0, (void *)(uintptr_t)p->buffer, p->size,
+        NULL, NULL)
 OPERATION(receive, general, ssize_t, HAFTI_IO_RECEIVE, p->socket, p->flags, p->buffer, p->size,
           p->address, p->address_size)
 OPERATION(send, clause, ssize_t, HAFTI_IO_SEND, p->socket, p->flags, (void *)(uintptr_t)p->buffer,
           p->size, (struct sockaddr *)(uintptr_t)p->address, &p->address_size)
-OPERATION(read_lent, general, ssize_t, HAFTI_IO_READ_LENT, p->descriptor, 0, p->bytes, 0, NULL,
-          NULL)
+DEFAULT(read_lent, ssize_t, HAFTI_IO_READ_LENT, p->descriptor, 0, p->bytes, 0, NULL, NULL)
 OPERATION(readv, clause, ssize_t, HAFTI_IO_READ_PARTS, p->descriptor, 0,
           (void *)(uintptr_t)p->parts, p->count, NULL, NULL)
 OPERATION(writev, clause, ssize_t, HAFTI_IO_WRITE_PARTS, p->descriptor, 0,
@@ -123,29 +125,57 @@ static inline __attribute__((always_inline)) ssize_t transfer(hafti_io_runner_t 
                ? worker->backend->transfer(runner, kind, descriptor, buffer, size)
                : transfer_after_others(runner, kind, descriptor, buffer, size);
 }
+static ssize_t transfer_traced(hafti_io_runner_t *runner, enum hafti_io_kind kind, int descriptor,
+                               const void *buffer, size_t size) {
+    const char *name = hafti_io_kind_name(kind);
+    hafti_io_trace_operation(runner->task, name, descriptor, kind == HAFTI_IO_WRITE ? size : 0);
+    ssize_t result = runner->worker->backend->transfer(runner, kind, descriptor, buffer, size);
+    hafti_io_trace_result(runner->task, name, descriptor, result);
+    return result;
+}
+/* Where the worker is not plain: also the shorter way, if it is traced or recorded and no more. */
+static __attribute__((noinline)) ssize_t transfer_told(hafti_io_runner_t *runner,
+                                                       enum hafti_io_kind kind, int descriptor,
+                                                       const void *buffer, size_t size) {
+    hafti_io_worker_t *worker = runner->worker;
+    if (HAFTI_IO_UNLIKELY(!hafti_io_uses_uncounted(worker))) {
+        hafti_io_operation_t operation = {.kind = kind,
+                                          .descriptor = descriptor,
+                                          .buffer = (void *)(uintptr_t)buffer,
+                                          .size = size};
+        return operate_by_backend(runner, &operation);
+    }
+    int code = begin(worker, descriptor, kind == HAFTI_IO_WRITE ? size : 0);
+    if (HAFTI_IO_UNLIKELY(code != 0))
+        return code;
+    return hafti_io_is_traced() ? transfer_traced(runner, kind, descriptor, buffer, size)
+                                : worker->backend->transfer(runner, kind, descriptor, buffer, size);
+}
 static HAFTI_IO_HOT ssize_t clause_read(void *state, HAFT_PAYLOAD(haft_io_read) * p) {
     hafti_io_runner_t *runner = state;
     return HAFTI_IO_LIKELY(runner->worker->plain)
                ? transfer(runner, HAFTI_IO_READ, p->descriptor, p->buffer, p->size)
-               : general_read(runner, p);
+               : transfer_told(runner, HAFTI_IO_READ, p->descriptor, p->buffer, p->size);
 }
 static HAFTI_IO_HOT ssize_t clause_receive(void *state, HAFT_PAYLOAD(haft_io_receive) * p) {
     hafti_io_runner_t *runner = state;
-    return HAFTI_IO_LIKELY(runner->worker->plain && p->flags == 0 && p->address == NULL)
+    if (HAFTI_IO_UNLIKELY(p->flags != 0 || p->address != NULL))
+        return general_receive(runner, p);
+    return HAFTI_IO_LIKELY(runner->worker->plain)
                ? transfer(runner, HAFTI_IO_RECEIVE, p->socket, p->buffer, p->size)
-               : general_receive(runner, p);
+               : transfer_told(runner, HAFTI_IO_RECEIVE, p->socket, p->buffer, p->size);
 }
 static HAFTI_IO_HOT ssize_t clause_read_lent(void *state, HAFT_PAYLOAD(haft_io_read_lent) * p) {
     hafti_io_runner_t *runner = state;
     return HAFTI_IO_LIKELY(runner->worker->plain)
                ? transfer(runner, HAFTI_IO_READ_LENT, p->descriptor, p->bytes, 0)
-               : general_read_lent(runner, p);
+               : transfer_told(runner, HAFTI_IO_READ_LENT, p->descriptor, p->bytes, 0);
 }
 static HAFTI_IO_HOT ssize_t clause_write(void *state, HAFT_PAYLOAD(haft_io_write) * p) {
     hafti_io_runner_t *runner = state;
     return HAFTI_IO_LIKELY(runner->worker->plain)
                ? transfer(runner, HAFTI_IO_WRITE, p->descriptor, p->buffer, p->size)
-               : general_write(runner, p);
+               : transfer_told(runner, HAFTI_IO_WRITE, p->descriptor, p->buffer, p->size);
 }
 
 static int clause_accept(void *state, HAFT_PAYLOAD(haft_io_accept) * p) {
@@ -198,7 +228,7 @@ static int default_poll(void *unused, HAFT_PAYLOAD(haft_io_poll) * p) {
 }
 static int clause_poll(void *state, HAFT_PAYLOAD(haft_io_poll) * p) {
     hafti_io_runner_t *runner = state;
-    if (p->entries == NULL && p->count != 0) /* the system says why it cannot be */
+    if (p->entries == NULL && p->count != 0) /* the system returns the error */
         return hafti_io_poll_blocking(NULL, p->count, 0);
     /* A change after the caller's try finds it waiting: no other task runs before that. */
     int code = p->turn != 0 || is_in_turn(runner->worker, 0)
@@ -299,7 +329,7 @@ static void *default_block_thread(void *unused, HAFT_PAYLOAD(haft_io_block_threa
     return payload->function(payload->argument);
 }
 /* The operations are out of reach, as in every clause, so that their defaults answer. The scheduler
-   answers a yield, and whatever else waits asks which task it is: none, meanwhile. */
+   answers a yield, and everything else that waits looks up its task, which is none meanwhile. */
 HAFT_HANDLER(goes_on_alone, NULL, HAFT_TAIL(haft_io_yield, default_yield));
 static void run_again(hafti_io_runner_t **runner) {
     __atomic_store_n(&(*runner)->worker->running, *runner, __ATOMIC_RELAXED);
@@ -310,7 +340,7 @@ static void *clause_block_thread(void *state, HAFT_PAYLOAD(haft_io_block_thread)
     return haft_handle(&goes_on_alone, NULL, payload->function, payload->argument);
 }
 
-/* Where the run is recorded or replayed. */
+/* The clock of a run that is recorded or replayed. */
 static int64_t taped_now(void *state, HAFT_PAYLOAD(haft_io_now) * payload) {
     hafti_io_runner_t *runner = state;
     hafti_io_tape_t *tape = runner->worker->tape;

@@ -4,10 +4,10 @@
  * of them ends the waits of its tasks for a thread that is not its own.
  *
  * A run that closes a descriptor ends the waits of its own tasks, and forgets the descriptor; then
- * the next run that knows it does the same, and the last run closes it. So asking one run to close
- * a descriptor closes it everywhere.
+ * the next run that knows it does the same, and the last run closes it. So a descriptor that one
+ * run closes is closed everywhere.
  *
- *   the run         | its table of descriptors is | who closes for it
+ *   the run         | its table of descriptors is | closed by
  *   is shared       | any thread's                | the thread that asks
  *   is alone        | its thread's                | its thread, later, after a hand-over
  *
@@ -29,11 +29,12 @@
  *
  * A caller of haft_io_close_by, the asker, is in the list `askers`, and asks one run after another
  * that knows the descriptor, from the newest on, to close it. When no task of such a run waits on
- * the descriptor, and none of its operations is under way, the run tells the asker, and leaves the
- * file open. A wait that begins on the number meanwhile gets -EBADF, so no run needs to be asked
- * twice, nor one that has begun since. Then the asker moves to the list `closing`, and calls the
- * function. By then no run closes the number any more: a run that was handed the descriptor reports
- * completion to the asker itself; a run that is already closing it is asked as well.
+ * the descriptor, and none of its operations is under way, the run notifies the asker, and leaves
+ * the file open. A wait that begins on the number meanwhile gets -EBADF. So no run has to be asked
+ * twice, and one that has begun since need not be asked. Then the asker moves to the list
+ * `closing`, and calls the function. By then no run closes the number any more: a run that was
+ * handed the descriptor reports completion to the asker itself; a run that is already closing it is
+ * asked as well.
  */
 #include "descriptors.h"
 #include "tape/tape.h"
@@ -212,8 +213,8 @@ static known_t next_run(close_now_t *now) {
     return next;
 }
 
-/* Not if the asker was told meanwhile: a descriptor handed over then would be closed after it has
-   called its function. */
+/* Hands the descriptor over, unless the asker was told meanwhile: then it would be closed after the
+   asker has called its function. */
 static int hand_over_unless_told(known_t next, const close_now_t *now) {
     sigset_t before;
     lock_runs(&before);
@@ -291,7 +292,7 @@ int hafti_io_close_elsewhere(const hafti_io_crew_t *crew, int descriptor) {
     return code;
 }
 
-/* By another task: a function that closes may use the number. */
+/* Whether another task closes it: a function that closes may use the number. */
 static bool is_in(const hafti_io_link_t *list, int descriptor) {
     const haft_io_task_t *task = hafti_io_this_task();
     bool is = false;
@@ -368,7 +369,7 @@ int haft_io_close_by(int descriptor, int (*function)(void *), void *argument) {
     if (hafti_io_is_simulated(descriptor))
         return -EBADF;
     const hafti_io_tape_t *tape = hafti_io_tape_here();
-    if (tape != NULL && tape->replays) /* whose waits end as the tape says */
+    if (tape != NULL && tape->replays) /* the tape decides how its waits end */
         return function(argument);
     if (hafti_io_this_task() != NULL) /* It may go on on another thread. */
         return close_by(descriptor, function, argument);

@@ -191,7 +191,7 @@ static uint32_t settled_uses(const hafti_io_descriptor_t *entry) {
     return uses;
 }
 
-/* Called by the last user. (In this order an asker that finds a close under way already is told,
+/* Called by the last user. (The order matters: so an asker that finds a close under way is told,
    too.) */
 static int close_now(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
     HAFTI_IO_SHOW(&entry->uses, HAFTI_IO_RELEASING);
@@ -217,7 +217,8 @@ static void put_off(hafti_io_worker_t *worker, unsigned count) {
     hafti_io_set_plain(worker);
 }
 
-/* A child of fork has one thread, and may have been made while another was closing. */
+/* Ends a use. (A child of fork has one thread, and may have been made while another was
+   closing.) */
 static void end_use(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
     if (worker->forked)
         return;
@@ -339,8 +340,8 @@ int hafti_io_close_descriptor(hafti_io_worker_t *worker, int descriptor) {
     return 0;
 }
 
-/* The events that the lists of a descriptor tell apart; what is asked for by other names, or not at
-   all (an error is always reported), counts as what is read. */
+/* The lists of a descriptor distinguish reading and writing. Events by other names, and those that
+   are reported unasked (errors), count as reading. */
 hafti_io_operation_t hafti_io_operation_of(const struct pollfd *entry) {
     short events = entry->events & (POLLIN | POLLPRI | POLLRDHUP | POLLOUT);
     if ((entry->events & (POLLWRNORM | POLLWRBAND)) != 0)

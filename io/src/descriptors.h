@@ -20,8 +20,9 @@ static inline bool hafti_io_must_not_wait(const hafti_io_operation_t *operation)
 /* Result for a ready descriptor without a call that never blocks. (No error number is that
    large.) */
 enum { HAFTI_IO_MAY_WAIT = -4096 };
-/* Whether the result of a send is an error, and not that less was sent, which may be tried again.
-   (-EOPNOTSUPP: of MSG_WAITALL, as by TLS in the kernel, or the next send says so, too.) */
+/* Whether the result of a send is an error, and not a part, after which the rest may be tried
+   again. (-EOPNOTSUPP may come from MSG_WAITALL, as with TLS in the kernel; otherwise the next send
+   returns it, too.) */
 static inline bool hafti_io_send_fails(ssize_t result) {
     return result < 0 && result != -EAGAIN && result != -EINTR && result != -EOPNOTSUPP &&
            result != -ENOTSOCK;
@@ -51,7 +52,7 @@ void hafti_io_take_back(hafti_io_lent_t *block);
 hafti_io_lent_t *hafti_io_block_of(const void *bytes);
 /* Frees what a worker keeps, when its thread has ended. */
 void hafti_io_free_lent(hafti_io_worker_t *worker);
-/* An operation of this kind, by a read with the given function. */
+/* Makes a READ_LENT by a read with the given function. */
 ssize_t hafti_io_read_into_lent(const hafti_io_operation_t *operation,
                                 ssize_t (*read)(hafti_io_operation_t *operation));
 
@@ -90,7 +91,7 @@ struct hafti_io_descriptor {
                             reads */
     bool handed_over;    /* by another thread, to be closed; any thread */
     uint8_t left;        /* a hafti_io_left, of the worker that alone has registered it */
-    bool ended;          /* an edge has told of the end of what comes */
+    bool ended;          /* an edge has reported the end of the input */
     uint64_t registered; /* by workers, each with its epoll: a bit for the index */
     void *arrivals;      /* what io_uring gives of it by itself, in a run that is alone; or NULL */
     hafti_io_link_t waiters[2];
@@ -139,15 +140,15 @@ static inline hafti_io_descriptor_t *hafti_io_known_descriptor(hafti_io_descript
 /* Why no entry could be made: -ENOMEM, or -EBADF for a number that is not a descriptor. */
 int hafti_io_without_entry(int descriptor);
 void hafti_io_descriptors_free(hafti_io_descriptors_t *descriptors);
-/* 0; -EBUSY if it transfers bytes, and so does another task, of the same stream in that direction.
-   `asks`: see hafti_io_waiter_t. */
+/* Puts the waiter into its list. 0; -EBUSY if it transfers bytes, and so does another task, of the
+   same stream in that direction. `asks`: see hafti_io_waiter_t. */
 int hafti_io_enlist(hafti_io_descriptor_t *descriptor, hafti_io_waiter_t *waiter,
                     hafti_io_cell_t *cell, const hafti_io_operation_t *operation, bool transfers,
                     bool asks);
 void hafti_io_delist(hafti_io_waiter_t *waiter);
-/* The same two in a run that is alone, if no other task waits in that direction, for a task that
-   reads or has asked the kernel to send; on a descriptor that a task has begun to wait on, now or
-   earlier. */
+/* Enlist and delist in a run that is alone, if no other task waits in that direction: for a task
+   that reads or has asked the kernel to send, on a descriptor that a task has begun to wait on, now
+   or earlier. */
 static inline void hafti_io_enlist_first(hafti_io_descriptor_t *descriptor,
                                          hafti_io_waiter_t *waiter, hafti_io_cell_t *cell,
                                          enum hafti_io_direction direction) {
@@ -162,12 +163,13 @@ static inline void hafti_io_delist_first(hafti_io_waiter_t *waiter,
     if (hafti_io_linked(&waiter->links[direction]))
         hafti_io_unlink(&waiter->links[direction]);
 }
-/* Each task that waits on a descriptor, once for each, in the order of their numbers; in a shared
-   run under the descriptor's lock. */
+/* Visits each task that waits on a descriptor, once for each descriptor, in the order of their
+   numbers; in a shared run under the descriptor's lock. */
 typedef void hafti_io_visit_t(void *state, int descriptor, const haft_io_task_t *task);
 void hafti_io_visit_waiters(hafti_io_descriptors_t *descriptors, hafti_io_visit_t *visit,
                             void *state);
-/* Not a socket for messages; also what is no socket. */
+/* True for sockets of streams, and for what is no socket; false for sockets of datagrams and
+   packets. */
 bool hafti_io_is_stream(int descriptor);
 bool hafti_io_is_tcp(int descriptor);
 /* In a run that is alone: whether a task waits on the descriptor. */
@@ -188,10 +190,11 @@ static inline bool hafti_io_is_closing(const hafti_io_descriptor_t *entry) {
     return (__atomic_load_n(&entry->uses, __ATOMIC_RELAXED) & HAFTI_IO_CLOSING) != 0;
 }
 
-/* Numbers the run. Between the two, other threads may end waits of its tasks, if it is listed. */
+/* Gives the run its number. Between the two calls, other threads may end waits of its tasks, if it
+   is listed. */
 void hafti_io_run_begins(hafti_io_crew_t *crew, bool is_listed);
 void hafti_io_run_ends(hafti_io_crew_t *crew);
-/* In a child of fork, which has no thread of theirs. */
+/* To be called in a child of fork, which has none of their threads. */
 void hafti_io_forget_runs(void);
 extern unsigned hafti_io_closing_count; /* see closing.c; any thread */
 HAFTI_IO_COLD int hafti_io_await_close(int descriptor);
@@ -211,7 +214,8 @@ static inline int hafti_io_begin_to_wait_on(hafti_io_descriptor_t *entry, int de
 /* Ends the waits of the other runs' tasks with -EBADF, and closes the descriptor. The run, which
    may be NULL, has forgotten it. */
 int hafti_io_close_elsewhere(const hafti_io_crew_t *crew, int descriptor);
-/* By the thread of a run that is alone: closes what others have handed over. */
+/* Closes the descriptors that others have handed over; called by the thread of a run that is
+   alone. */
 HAFTI_IO_COLD void hafti_io_take_handed_over(hafti_io_crew_t *crew);
 
 /* Waits until the waiters of its direction are woken. 0, -EBUSY, -ECANCELED, or -EBADF: it was
@@ -230,7 +234,8 @@ bool hafti_io_transfers(const hafti_io_descriptor_t *descriptor, enum hafti_io_d
 int hafti_io_begin_use(hafti_io_worker_t *worker, int descriptor);
 void hafti_io_end_use(hafti_io_worker_t *worker, int descriptor);
 /* The same for the calling task, to the end of the block that the variable is in, also when that is
-   unwound. (By whichever task, if a handler of the program has kept the rest of the call.) */
+   unwound. (Another task may leave the block, if a handler of the program has kept the rest of the
+   call.) */
 typedef struct hafti_io_use {
     int descriptor;
     uint32_t life; /* of the number, for hafti_io_next_part */
@@ -243,7 +248,7 @@ static inline void hafti_io_leave_use(hafti_io_use_t *use) {
     if (HAFTI_IO_UNLIKELY(use->run != 0))
         hafti_io_end_use_begun(use);
 }
-/* In the calling thread's run; NULL: there is none. */
+/* The entry in the calling thread's run; NULL: there is none. */
 static inline const hafti_io_descriptor_t *hafti_io_known_here(int descriptor) {
     const hafti_io_worker_t *worker = hafti_io_worker();
     return worker != NULL ? hafti_io_known_descriptor(worker->crew->descriptors, descriptor) : NULL;

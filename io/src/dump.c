@@ -40,7 +40,7 @@ const char *hafti_io_state_name(const haft_io_task_t *task) {
 
 /* ---- Stacks ---- */
 
-/* False: none may be walked. */
+/* Lets the caller walk stacks. False: none may be walked. */
 static bool begin_look(hafti_io_crew_t *crew) {
     if (!crew->root.shared)
         return true; /* All tasks are this thread's. */
@@ -184,7 +184,7 @@ static void add_descriptors(view_t *view, const wait_t *wait) {
         hafti_io_add(&view->text, " and %zu more", count - MOST);
 }
 
-/* ---- Who holds a mutex ---- */
+/* ---- The holders of mutexes ---- */
 
 static void note_task(void *state, const haft_io_task_t *task) {
     view_t *view = state;
@@ -260,7 +260,7 @@ static void add_task(view_t *view, int depth, const haft_io_task_t *task) {
         add_backtrace(text, depth + 2, task);
 }
 
-/* How many they are. */
+/* Adds a line for each task; returns how many they are. */
 static ptrdiff_t add_tasks(view_t *view, int depth, const hafti_io_link_t *tasks) {
     ptrdiff_t count = 0;
     for (const hafti_io_link_t *link = tasks->next; link != tasks; link = link->next) {
@@ -283,7 +283,7 @@ static ptrdiff_t add_scope(view_t *view, int depth, haft_io_scope_t *scope) {
     return unlisted;
 }
 
-/* The number of all tasks that have not waited yet. */
+/* Adds all scopes; returns the number of all tasks that have not waited yet. */
 static ptrdiff_t add_scopes(view_t *view, haft_io_scope_t *root) {
     enum { DEEPEST = 64 }; /* that is indented */
     ptrdiff_t unlisted = 0;
@@ -296,7 +296,8 @@ static ptrdiff_t add_scopes(view_t *view, haft_io_scope_t *root) {
     return unlisted;
 }
 
-/* Tasks that run now, of a run that others look into: one that has not waited yet is in no list. */
+/* Adds the task that the worker runs now, of an observed run: one that has not waited yet is in no
+   list. */
 static void add_running(view_t *view, hafti_io_worker_t *worker) {
     static pthread_mutex_t one_asks = PTHREAD_MUTEX_INITIALIZER;
     hafti_io_glimpse_t glimpse = {.task = NULL};

@@ -43,7 +43,7 @@ static void set_left(hafti_io_descriptor_t *entry, enum hafti_io_left left) {
     __atomic_store_n(&entry->left, (uint8_t)left, __ATOMIC_RELAXED);
 }
 
-/* 0; -EPERM for what epoll does not watch. */
+/* Registers the descriptor. 0; -EPERM if epoll cannot watch it. */
 static int watch_descriptor(const hafti_io_worker_t *worker, hafti_io_descriptor_t *entry,
                             int descriptor) {
     uint64_t bit = UINT64_C(1) << worker->index;
@@ -162,7 +162,7 @@ static ssize_t operate_by_epoll(hafti_io_runner_t *runner, hafti_io_operation_t 
 
 /* ---- The same in a run that is alone, for the most frequent ---- */
 
-/* Whether the general way is to find out; -EAGAIN: nothing has come. */
+/* Whether the general path has to go on. (-EAGAIN: nothing has come, so it waits.) */
 static inline bool is_left_open(ssize_t got) {
     return got == -EAGAIN || got == -EINTR || got == -ENOTSOCK;
 }
@@ -248,7 +248,7 @@ static bool watch_by_epoll(hafti_io_worker_t *worker, hafti_io_descriptor_t *ent
 
 /* ---- What happens ---- */
 
-/* The file may be open by other numbers, and would stay registered. */
+/* Unregisters the file, which would stay registered while it is open by other numbers. */
 void hafti_io_forget_edges(hafti_io_worker_t *worker, int descriptor) {
     epoll_ctl(worker->epoll, EPOLL_CTL_DEL, descriptor, NULL);
 }
@@ -311,7 +311,7 @@ static HAFTI_IO_HOT void happened(hafti_io_worker_t *worker, const struct epoll_
         set_left(entry, HAFTI_IO_UNLESS_FEWER);
     if ((event->events & (EPOLLIN | EPOLLPRI | EPOLLRDHUP | end)) != 0)
         wake(worker, entry, HAFTI_IO_INWARD);
-    /* Which nearly every event says; seldom does anybody wait for it. */
+    /* Nearly every event includes this; seldom does a task wait for it. */
     if ((event->events & (EPOLLOUT | end)) != 0 &&
         (worker->shared || !hafti_io_ring_empty(&entry->waiters[HAFTI_IO_OUTWARD])))
         wake(worker, entry, HAFTI_IO_OUTWARD);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Opening FIFOs. The kernel does not notify when the other end is opened, so the open is tried
-   again after pauses that grow. They are the machine's, also where libhaft-posix answers openat(2)
-   by a simulation's files. */
+   again after pauses that grow. FIFOs are the machine's, also where libhaft-posix uses a
+   simulation's files for openat(2). */
 #include "operations.h"
 #include "system_call.h"
 
@@ -15,7 +15,7 @@ bool hafti_io_waits_for_other_end(int directory, const char *path, int flags) {
            HAFTI_IO_RESULT(fstatat(directory, path, &status, 0)) == 0 && S_ISFIFO(status.st_mode);
 }
 
-/* 0, or -ECANCELED. */
+/* Sleeps, and makes the next pause longer. 0, or -ECANCELED. */
 static int wait_a_little(int64_t *pause) {
     enum { LONGEST = 32 * HAFT_IO_MILLISECOND };
     *pause = *pause == 0 ? HAFT_IO_MILLISECOND : *pause < LONGEST ? 2 * *pause : LONGEST;

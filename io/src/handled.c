@@ -9,8 +9,8 @@
  * captures is the spawner's.
  *
  * The task pushes scopes of its own with the same clauses and the same state, the outermost first,
- * and inside of them a mark, which says whose they are: a task spawned by this one in the same
- * scope finds them there.
+ * and inside of them a mark, which names their owner: a task spawned by this one in the same scope
+ * finds them there.
  */
 #include "tasks.h"
 

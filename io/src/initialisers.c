@@ -45,7 +45,7 @@ static struct {
     size_t count;
 } known;
 
-/* The two ways to write names that Rust has had begin like this. (Few names get further.) */
+/* Names begin like this in both manglings of Rust. (Few names get further.) */
 static bool initialises(const char *name) {
     if (strncmp(name, "_ZN3std3sys", 11) != 0 && strncmp(name, "_R", 2) != 0)
         return strcmp(name, "__tls_init") == 0;

@@ -8,7 +8,7 @@
 
 /* shown.c: the table for debuggers (haft/shown.h). */
 extern const haft_shown_table_t hafti_io_shown;
-/* From the thread pointer to where a thread has its worker; 0 before the first run. */
+/* Distance from the thread pointer to a thread's worker; 0 before the first run. */
 extern intptr_t hafti_io_worker_offset;
 HAFTI_IO_COLD void hafti_io_be_shown(void);
 
@@ -28,10 +28,10 @@ int hafti_io_text_write(hafti_io_text_t *text, int descriptor);
 
 /* ---- dump.c ---- */
 
-/* Where a task is that does not wait. */
+/* Names the state of a task that does not wait. */
 const char *hafti_io_state_name(const haft_io_task_t *task);
-/* All tasks below the scope that have waited, under their scopes' locks. Returns how many others
-   there are. */
+/* Visits all tasks below the scope that have waited, under their scopes' locks. Returns how many
+   others there are. */
 size_t hafti_io_visit_tasks(haft_io_scope_t *root,
                             void (*visit)(void *state, const haft_io_task_t *task), void *state);
 /* -ESRCH, with words: the function is called outside of a task. */
@@ -68,8 +68,9 @@ void hafti_io_summarize(hafti_io_crew_t *crew, bool with_tasks, hafti_io_text_t 
 
 /* ---- top.c ---- */
 
-/* Opens the run's socket at this path, or where HAFT_IO_TOP says (NULL). Returns 0, or an error of
-   the path, which HAFT_IO_TOP's is not: that is reported. */
+/* Opens the run's socket at this path, or, for NULL, at that of HAFT_IO_TOP, if it is set. Returns
+   0, or the error of the given path. An error of HAFT_IO_TOP's path is reported, and is not
+   returned. */
 int hafti_io_top_start(hafti_io_crew_t *crew, const char *path);
 void hafti_io_top_stop(hafti_io_crew_t *crew);
 /* Makes the summary that its thread waits for. */
@@ -84,7 +85,7 @@ int64_t hafti_io_processor_time(const hafti_io_worker_t *worker);
 /* False: no memory, or no thread. */
 bool hafti_io_watchdog_start(hafti_io_crew_t *crew, int64_t limit);
 void hafti_io_watchdog_stop(hafti_io_crew_t *crew);
-/* Lets it interrupt the calling thread, a worker's; and so for looks at an observed run. */
+/* Lets the watchdog, or a look at an observed run, interrupt the calling thread, a worker's. */
 void hafti_io_watchdog_admit(const hafti_io_crew_t *crew);
 /* Catches the signal for that. */
 void hafti_io_watchdog_catch(void);
@@ -97,8 +98,8 @@ typedef struct hafti_io_glimpse {
     int count;
     int is_done; /* set last, by the thread */
 } hafti_io_glimpse_t;
-/* Interrupts a worker of an observed run for it, on any thread: whether it has come in time. One
-   thread at a time asks. */
+/* Interrupts a worker of an observed run, from any thread, to take the glimpse; whether it was
+   taken in time. One thread at a time may call this. */
 bool hafti_io_watchdog_glimpse(hafti_io_worker_t *worker, hafti_io_glimpse_t *glimpse);
 
 #endif

@@ -21,7 +21,7 @@ static ssize_t give(haft_io_reader_t *lines, size_t size, char **line) {
     return (ssize_t)size;
 }
 
-/* The line that was given is not a string any more. */
+/* Puts back the byte under the '\0' of the line that was given, which is no string any more. */
 static void take_back(haft_io_reader_t *lines) {
     if (lines->start != 0)
         lines->memory[lines->start] = lines->under;
@@ -33,7 +33,7 @@ static void move_to_front(haft_io_reader_t *lines) {
     lines->start = 0;
 }
 
-/* The size of the next line, if its end is behind its first `looked` bytes; or 0. */
+/* The size of the next line, if it ends past its first `looked` bytes; or 0. */
 static size_t size_of_next(const haft_io_reader_t *lines, size_t looked, char last_byte) {
     const char *first = lines->memory + lines->start, *end = lines->memory + lines->end;
     const char *last = memchr(first + looked, last_byte, (size_t)(end - first) - looked);

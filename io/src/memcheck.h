@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells Valgrind of uses of memory that it does not see: by the kernel on its own, and of lent
-   blocks. Its own macros take some ten instructions each, whether it is there or not, and room on
-   the stack; these, one. */
+/* Reports to Valgrind uses of memory that it does not see: by the kernel on its own, and of lent
+   blocks. Valgrind's macros take some ten instructions each, whether it is there or not, and room
+   on the stack; these take one. */
 #ifndef HAFTI_IO_MEMCHECK_H
 #define HAFTI_IO_MEMCHECK_H
 

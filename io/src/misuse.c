@@ -21,7 +21,7 @@ void hafti_io_misuse(const char *format, ...) {
 }
 
 /* On the thread's stack, while the task waits for it. */
-static void say_where(char *text, size_t room) {
+static void write_where(char *text, size_t room) {
     const haft_io_task_t *task = hafti_io_this_task();
     const hafti_io_simulated_t *simulated = hafti_io_simulated();
     const char *name = task != NULL ? haft_io_task_name(task) : "";
@@ -32,7 +32,7 @@ static void say_where(char *text, size_t room) {
 }
 
 int haft_io_refuse(int number, const char *function, const char *format, ...) {
-    const haft_refusal_t refusal = {.number = number, .function = function, .end = say_where};
+    const haft_refusal_t refusal = {.number = number, .function = function, .end = write_where};
     va_list arguments;
     va_start(arguments, format);
     haft_refuse(&refusal, format, arguments);

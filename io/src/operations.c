@@ -6,8 +6,8 @@
 #include <poll.h>
 #include <sys/ioctl.h>
 
-/* The functions come with the defaults of their effects, also out of an archive: this is a use of
-   clauses.c. */
+/* Uses clauses.c, so that a program that links these functions from an archive has the defaults of
+   their effects, too. */
 __attribute__((used)) static const haft_handler_t *const *const with_defaults =
     &hafti_io_operations;
 
@@ -17,8 +17,7 @@ __attribute__((used)) static const haft_handler_t *const *const with_defaults =
         return HAFTI_IO_LIKELY(done != -ECANCELED) ? done : (type)haft_io_unwind_cancelled();      \
     } while (0)
 
-/* The system has no -EBUSY for streams: one that tasks of this run have waited on is in use by
-   another of them. */
+/* The system never returns -EBUSY for a stream: this one is in use by another task of the run. */
 static HAFTI_IO_COLD ssize_t after_error(const char *function, int descriptor, ssize_t code) {
     const haft_io_task_t *task = hafti_io_this_task();
     if (code == -ECANCELED)
@@ -66,7 +65,7 @@ static HAFTI_IO_COLD int write_rest(hafti_io_use_t first, const void *buffer, si
     return 0;
 }
 
-/* Mostly one part is all. */
+/* Mostly the first part is all. */
 HAFTI_IO_HOT int haft_io_write_all(int descriptor, const void *buffer, size_t size) {
     hafti_io_use_t use = hafti_io_in_parts(descriptor);
     ssize_t done = size != 0 ? write_some(descriptor, buffer, size) : 0;
@@ -194,7 +193,7 @@ ssize_t haft_io_receive(int socket, void *buffer, size_t size, int flags) {
 /* How long to wait before asking again whether a queue has room. */
 static const int64_t QUEUE_PAUSE = HAFT_IO_MILLISECOND, LONGEST_PAUSE = 16 * HAFT_IO_MILLISECOND;
 
-/* Meanwhile the descriptor may be closed, and its number used again. */
+/* Sleeps, while the descriptor may be closed and its number used again: 0, or an error. */
 static HAFTI_IO_COLD int sleep_between(hafti_io_use_t *use, int64_t pause) {
     hafti_io_leave_use(use);
     int code = haft_io_sleep(pause);
@@ -214,7 +213,7 @@ static HAFTI_IO_COLD int sleep_between(hafti_io_use_t *use, int64_t pause) {
 
 ssize_t haft_io_send_to(int socket, const void *buffer, size_t size, int flags,
                         const struct sockaddr *address, socklen_t address_size) {
-    if (HAFTI_IO_LIKELY(address == NULL)) /* which finds no queue full */
+    if (HAFTI_IO_LIKELY(address == NULL)) /* there is no queue that could be full */
         OR_REFUSED("haft_io_send", socket,
                    HAFT_PERFORM(haft_io_send, socket, flags, buffer, size, NULL, 0));
     UNTIL_QUEUED(ssize_t, socket,
@@ -301,7 +300,7 @@ static void *call_here(void *argument) {
 }
 
 /* In a simulation the task calls the function itself, so the function opens and waits for
-   simulated objects. Others go on first, as in the pool, and no cancel cuts it. */
+   simulated objects. Others go on first, as in the pool, and no cancel ends the call. */
 static int call_in_simulation(void (*function)(void *), void *argument, void (*left)(void *)) {
     int code = haft_io_yield_or_cancelled();
     if (code != 0) {

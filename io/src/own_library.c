@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The facts about the C library that thread-local storage of a task's own needs (own_storage.c).
- * The library does not say where the fields of `struct pthread` are. So they are found by reading
- * two threads that are made for that, word by word. A word is one of these, or the option is
- * refused:
+ * No header of the library has the places of the fields of `struct pthread`. So they are found by
+ * reading two threads that are made for that, word by word. A word is one of these, or the option
+ * is refused:
  *
  *   in both threads it is                | the task's block gets
  *   the same                             | the same

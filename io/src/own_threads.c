@@ -49,8 +49,8 @@ void haft_io_own_thread_release(void *kept) {
 /* ---- Calls that all threads of the process make (setuid and its kin) ---- */
 
 /* The C library sends a signal to each thread, whose handler makes the call, and notes it in what
-   pthread_self() leads to. Under a task's pointer that would be the task's, and the one who waits
-   for the thread would send signals for ever. So the handler is called under the thread's. */
+   pthread_self() leads to. Under a task's pointer that would be the task's, and the caller that
+   waits for the thread would send signals for ever. So the handler is called under the thread's. */
 enum { SIGNAL_OF_LIBRARY = 33 };
 
 typedef void handler_t(int number, siginfo_t *information, void *context);

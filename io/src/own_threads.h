@@ -21,34 +21,36 @@ typedef struct hafti_io_own_thread {
     hafti_io_worker_t *worker; /* whose thread the storage knows; NULL: none yet */
     uint64_t serials;          /* haft/thread_pointers.h; 0: none yet */
     int id;
-    int holders;                      /* its runner, and who keeps it (haft_io_own_thread_keep) */
+    int holders;                      /* its runner, and callers of haft_io_own_thread_keep */
     hafti_io_runner_t *runner;        /* whose fiber has this as its argument */
     int unwound_with;                 /* the code, once its task's function was unwound */
     struct hafti_io_own_thread *next; /* of the free records */
 } hafti_io_own_thread_t;
 
-/* NULL: tasks can have thread-locals of their own; else why not. The first call of a process proves
-   it, in threads that it makes for that. */
+/* NULL: tasks can have thread-locals of their own; otherwise the reason why not. The first call in
+   a process finds out, in threads that it makes for that. */
 const char *hafti_io_own_threads_refused(void);
 
-/* The same; if not, says why on standard error, once in a process. */
+/* Whether they can; if not, prints the reason on standard error, once in a process. */
 HAFTI_IO_COLD bool hafti_io_may_own_threads(void);
 
 /* The storage for a task; NULL: no memory. */
 hafti_io_own_thread_t *hafti_io_own_thread_new(void);
 void hafti_io_own_thread_set_stack(hafti_io_own_thread_t *thread, char *stack, size_t size);
-/* When the task has ended; not under its pointer. The last holder frees it. */
+/* To be called when the task has ended, not under its pointer. The last holder frees the
+   storage. */
 void hafti_io_own_thread_free(hafti_io_own_thread_t *thread);
-/* Under its pointer: before the task's function, and when that has returned, or was unwound: calls
-   the destructors of the storage's variables and keys, which may wait, if it has any. */
+/* To be called under the task's pointer, the first before the task's function, the second when that
+   has returned or was unwound. The second calls the destructors of the storage's variables and
+   keys, if it has any; they may wait. */
 void hafti_io_own_thread_begin(void);
 bool hafti_io_own_thread_has_destructors(const hafti_io_own_thread_t *thread);
 void hafti_io_own_thread_end(hafti_io_own_thread_t *thread);
 
-/* The worker's thread is the caller's, under its own pointer, from now on in a loop that writes
-   thread pointers. */
+/* From now on the worker's loop writes thread pointers. The caller is the worker's thread, under
+   its own pointer. */
 void hafti_io_own_threads_start(hafti_io_worker_t *worker);
-/* The storage gets to know the worker, on whose thread it is now. */
+/* Stores the worker in the storage, which is on that worker's thread now. */
 HAFTI_IO_COLD void hafti_io_own_thread_moves(hafti_io_worker_t *worker,
                                              hafti_io_own_thread_t *thread);
 
@@ -78,8 +80,8 @@ static inline void hafti_io_carry_kept_words(const char *from, char *to) {
                          sizeof(void *));
 }
 
-/* The code of the worker's thread goes on under this pointer. Nothing that is thread-local may be
-   in use across it. */
+/* Lets the code of the worker's thread go on under this pointer. No thread-local variable may be in
+   use across the call. */
 static inline void hafti_io_stand_on(hafti_io_worker_t *worker, hafti_io_own_thread_t *to) {
     hafti_io_own_thread_t *from = worker->stands_on;
     if (from == to)

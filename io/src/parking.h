@@ -39,8 +39,8 @@ static inline bool hafti_io_parking_swap(hafti_io_parking_t *parking, uint64_t *
                                        __ATOMIC_SEQ_CST);
 }
 
-/* After something was offered: the index of the thread to be woken, which searches now; -1:
-   none. */
+/* To be called after something was offered: returns the index of the thread to be woken, which now
+   counts as searching; -1: none. */
 static inline int hafti_io_parking_wake(hafti_io_parking_t *parking) {
     uint64_t seen = hafti_io_parking_look(parking);
     for (;;) {
@@ -57,15 +57,16 @@ static inline void hafti_io_parking_search(hafti_io_parking_t *parking) {
     __atomic_fetch_add(parking, HAFTI_IO_SEARCHER, __ATOMIC_SEQ_CST);
 }
 
-/* The thread has found work, or looks again by itself. True: no thread searches now, so one that
-   has found work checks whether there is more, and wakes another thread. */
+/* Notes that the thread has found work, or looks again by itself. True: no thread searches now, so
+   one that has found work checks whether there is more, and wakes another thread. */
 static inline bool hafti_io_parking_found(hafti_io_parking_t *parking) {
     HAFTI_IO_STEP(*parking);
     uint64_t before = __atomic_fetch_sub(parking, HAFTI_IO_SEARCHER, __ATOMIC_SEQ_CST);
     return before < 2 * HAFTI_IO_SEARCHER;
 }
 
-/* It has searched in vain. The caller looks into all queues once more before it sleeps. */
+/* Notes that the thread has searched in vain. The caller looks into all queues once more before it
+   sleeps. */
 static inline void hafti_io_parking_sleep(hafti_io_parking_t *parking, unsigned index) {
     uint64_t seen = hafti_io_parking_look(parking);
     while (
@@ -73,7 +74,7 @@ static inline void hafti_io_parking_sleep(hafti_io_parking_t *parking, unsigned 
         continue;
 }
 
-/* It does not sleep any more. True: it was woken to search, and is counted. */
+/* Notes that the thread does not sleep any more. True: it was woken to search, and is counted. */
 static inline bool hafti_io_parking_rise(hafti_io_parking_t *parking, unsigned index) {
     uint64_t seen = hafti_io_parking_look(parking);
     do {

@@ -57,7 +57,7 @@ int haft_io_receive_descriptor(int socket) {
 
 /* ---- Bytes ---- */
 
-/* sendfile(2) blocks as its descriptors' modes say, and so does splice(2), which has a flag against
+/* sendfile(2) blocks as its descriptors' modes are, and so does splice(2), which has a flag against
    that for pipes only. A call that would block is made by a thread of the pool when both
    descriptors are ready. */
 
@@ -88,8 +88,8 @@ typedef struct move {
     ssize_t done;
 } move_t;
 
-/* In a function of its own, as every look at errno: the task may be on another thread after a
-   wait. */
+/* A function of its own, as everywhere where errno is read: the task may be on another thread after
+   a wait. */
 static __attribute__((noinline)) void move_now(void *argument) {
     move_t *m = argument;
     off_t position = m->offset != NULL ? *m->offset : 0,
@@ -217,7 +217,8 @@ static int nothing_has_arrived(int descriptor) {
     if (known == NULL || known->arrivals == NULL)
         return 0;
     int code =
-        haft_io_poll(&(struct pollfd){descriptor, POLLIN, 0}, 1, 0); /* after which it is settled */
+        haft_io_poll(&(struct pollfd){descriptor, POLLIN, 0}, 1, 0); /* which lets the kernel stop
+                                                                        receiving by itself */
     return code < 0 ? code : known->arrivals != NULL ? -EBUSY : 0;
 }
 

@@ -12,13 +12,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Closed also when the task is cancelled while it waits. */
+/* Closes the descriptor, also when the task is cancelled while it waits. */
 static void close_own(const int *descriptor) {
     if (*descriptor >= 0)
         haft_io_close(*descriptor);
 }
 
-/* Otherwise the state is asked for now and then. */
+/* Whether there is no descriptor, so that the state is polled now and then. */
 static bool has_no_descriptor(int descriptor) {
     return hafti_io_lacks_descriptor(descriptor) || hafti_io_is_missing(descriptor);
 }

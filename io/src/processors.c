@@ -11,7 +11,7 @@
  *                               |   -1: none
  *
  * Seen from inside a container the path may be the machine's, and what is mounted at ROOT its last
- * part: what is not there limits nothing.
+ * part: a file that is not there limits nothing.
  */
 #include "processors.h"
 

@@ -81,7 +81,7 @@ static inline void *hafti_io_queue_read(const hafti_io_queue_t *queue, uint16_t 
     return __atomic_load_n(&queue->slots[number % HAFTI_IO_QUEUE_SIZE], __ATOMIC_RELAXED);
 }
 
-/* By the owner. False: it is full. */
+/* Puts a task; by the owner. False: the queue is full. */
 static inline bool hafti_io_queue_put(hafti_io_queue_t *queue, void *task) {
     uint64_t ends = hafti_io_queue_look(queue);
     if (hafti_io_queue_inside(ends) == HAFTI_IO_QUEUE_SIZE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Chance: the system's, and what a simulation's seed decides, by splitmix64. */
+/* Random numbers: the system's, and those of a simulation's seed, by splitmix64. */
 #include "tape/tape.h"
 
 #include <sys/random.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a task goes on that has waited: in the queue of its worker, which another thread tells by
- * mail; or, if it moves, in a queue that any worker takes from.
+ * How a task that has waited goes on: in the queue of its worker, to which another thread sends it
+ * by mail; or, if it moves, in a queue that any worker takes from.
  *
  * Tasks that move. A moving task that can go on is OFFERED: it goes into the queue from which tasks
  * are stolen, and the thread that takes it resumes it. Its worker offers it, between tasks; another
@@ -88,9 +88,8 @@ void hafti_io_favour(haft_io_task_t *task) {
 }
 
 /*
- * The queue is turned until the task is its first. The waiter keeps a place at the end of what it
- * has spawned meanwhile, which most often are the tasks that it waits for next: they run by one
- * switch.
+ * Turns the queue until the task is its first. The waiter keeps a place at the end of what it has
+ * spawned meanwhile, which most often are the tasks that it waits for next: they run by one switch.
  *
  *   ..., older tasks, `task`, siblings    becomes    `task`, siblings, `waiter`, ..., older tasks
  */
@@ -101,8 +100,8 @@ static void turn_queue(hafti_io_worker_t *worker, haft_io_task_t *task, haft_io_
     hafti_io_append(&task->queued, head);
 }
 
-/* Depth before breadth: a task that joins a new one lets it go first, and continues when it has
-   ended. So a tree of tasks needs stacks for a branch, not for a level. */
+/* Goes depth first: a task that joins a new one lets it go first, and continues when it has ended.
+   So a tree of tasks needs stacks for a branch, not for a level. */
 void hafti_io_favour_new(hafti_io_worker_t *worker, haft_io_task_t *task, haft_io_task_t *waiter) {
     if (worker->shared)
         hafti_io_dive_to(worker, task);

@@ -21,7 +21,7 @@ static bool grow(hafti_io_text_t *text, size_t needed) {
     return true;
 }
 
-/* However long it is: names of functions of C++ and of tasks may be. */
+/* Adds text of any length: names of C++ functions and of tasks may be long. */
 void hafti_io_add(hafti_io_text_t *text, const char *format, ...) {
     while (!text->failed) {
         size_t room = text->room - text->size;

@@ -11,13 +11,13 @@
  *   READY       | then, or at once where | the loop of its worker ends the rest, and begins the
  *               |   it cannot rest       |   function on a runner, as it does for a NEW task
  *
- * The function reads, and that wait knows why the rest has ended; it also waits where the rest has
+ * The function reads, and its read finds out why the rest has ended, and waits if the rest has
  * ended early. So nothing is handed over.
  *
  * The back end sends the bytes of haft_io_send_and_rest when the function has returned. Where there
  * is no room for all of them, the task goes on with a function of the library's, which waits for
  * that on a stack, and rests again. Until then the descriptor may be closed, and its number become
- * another file's: its entry in the descriptor's list tells.
+ * another file's: its entry in the descriptor's list shows that.
  */
 #include "resting.h"
 #include "valid.h"
@@ -28,12 +28,13 @@ typedef struct hafti_io_rest {
     hafti_io_waiter_t waiter;
     hafti_io_timer_t timer;
     int64_t deadline;
-    /* The task has them when its function has returned: until then their place is the result's. */
+    /* Moved into the task when its function has returned: until then the result has their place in
+       the task. */
     void *(*function)(void *);
     void *argument;
     int descriptor;
     int code;              /* of the send, or 0 */
-    bool is_later;         /* it is sent with the next poll */
+    bool is_later;         /* the message is sent with the next poll */
     hafti_io_lent_t *lent; /* of which some is still to be sent, on a stack; or NULL */
     size_t size, sent;
     hafti_io_sending_t sending;
@@ -87,9 +88,9 @@ void haft_io_rest(haft_io_rest_t *given, int descriptor, int64_t deadline,
     begin(given, descriptor, deadline, function, argument);
 }
 
-/* ---- What is sent before ---- */
+/* ---- The message that is sent before ---- */
 
-/* On the task's stack. */
+/* Sends on the task's stack. */
 static void send_here(rest_t *rest, hafti_io_lent_t *lent) {
     HAFT_IO_SCOPED_LENT const void *const bytes = lent->bytes;
     HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t limit = {0};
@@ -160,7 +161,7 @@ static void note_sent(rest_t *rest, hafti_io_lent_t *lent, ssize_t result) {
         hafti_io_take_back(lent);
 }
 
-/* The back end has tried. */
+/* Finishes a send that the back end has tried. */
 static void settle(rest_t *rest, hafti_io_worker_t *worker) {
     worker->backend->settle(worker, &rest->sending);
     rest->is_later = false;
@@ -182,7 +183,7 @@ static void send_last(rest_t *rest, hafti_io_worker_t *worker, hafti_io_lent_t *
         note_sent(rest, lent, done);
 }
 
-/* The program's function is next. */
+/* Gives up the send: the program's function is next. */
 static HAFTI_IO_COLD void give_up_unsent(rest_t *rest, haft_io_task_t *task, int code) {
     rest->code = code;
     hafti_io_take_back(rest->lent);
@@ -190,7 +191,7 @@ static HAFTI_IO_COLD void give_up_unsent(rest_t *rest, haft_io_task_t *task, int
     task->function = rest->function;
     task->argument = rest->argument;
 }
-static HAFTI_IO_COLD void hear_of_close(rest_t *rest, haft_io_task_t *task) {
+static HAFTI_IO_COLD void notice_close(rest_t *rest, haft_io_task_t *task) {
     const hafti_io_operation_t write = {.kind = HAFTI_IO_WRITE, .descriptor = rest->descriptor};
     hafti_io_descriptor_t *entry =
         hafti_io_descriptor(task->worker->crew->descriptors, rest->descriptor, true);
@@ -200,7 +201,7 @@ static HAFTI_IO_COLD void hear_of_close(rest_t *rest, haft_io_task_t *task) {
     if (code != 0)
         give_up_unsent(rest, task, code);
 }
-/* The task goes on, no longer in the descriptor's list. */
+/* Lets the task go on to send the rest, no longer in the descriptor's list. */
 static HAFTI_IO_COLD void go_on_to_send(rest_t *rest, haft_io_task_t *task) {
     task->function = send_and_go_on;
     task->argument = rest;
@@ -214,8 +215,9 @@ static void time_out(hafti_io_timer_t *timer) {
     hafti_io_cell_win(&HAFTI_IO_OWNER(timer, rest_t, timer)->cell, HAFTI_IO_TIMED_OUT);
 }
 
-/* False: nothing would wake it. The back end is told first: where it asks the kernel, no other task
-   may be waiting. No close by another thread ends between the two, which would be missed. */
+/* Makes bytes wake the task. False: nothing would wake it. The back end is told first: where it
+   asks the kernel, no other task may be waiting. No close by another thread ends between the two,
+   which would be missed. */
 static bool waits_for_bytes(rest_t *rest, haft_io_task_t *task) {
     hafti_io_worker_t *worker = task->worker;
     const hafti_io_operation_t read = {.kind = HAFTI_IO_READ_LENT, .descriptor = rest->descriptor};
@@ -267,7 +269,7 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
     hafti_io_check_leaving(task, "rests");
     if (HAFTI_IO_UNLIKELY(!worker->plain) && hafti_io_is_traced())
         hafti_io_trace(HAFTI_IO_EVENT_PARK, task, "a rest", false, 0, 0);
-    if (runner->listed) /* it has waited on the stack */
+    if (runner->listed) /* the task has waited on its stack */
         hafti_io_scope_unlist(task->home, runner);
     task->function = rest->function;
     task->argument = rest->argument;
@@ -281,11 +283,11 @@ void hafti_io_begin_rest(hafti_io_runner_t *runner) {
         hafti_io_let_go_on(worker, task);
     else if (has_failed || !waits_for_bytes(rest, task))
         hafti_io_cell_win(&rest->cell, HAFTI_IO_WOKEN);
-    /* The number may become another file's, which does not get it then. */
+    /* The number may become another file's, to which the message must not go. */
     if (HAFTI_IO_UNLIKELY(rest->is_later && rest->waiter.descriptor == NULL))
         settle(rest, worker);
     if (HAFTI_IO_UNLIKELY(rest->lent != NULL && rest->waiter.descriptor == NULL))
-        hear_of_close(rest, task);
+        notice_close(rest, task);
     if (hafti_io_state(task) == HAFTI_IO_RUNNING) { /* not READY */
         HAFTI_IO_CHECK(waiting, worker, task);
         hafti_io_set_state(task, HAFTI_IO_PARKED);
@@ -313,7 +315,7 @@ void hafti_io_rest_for_stack(hafti_io_rest_t *rest, haft_io_task_t *task) {
     begin_to_wait(rest, task, hafti_io_worker_now(task->worker) + PAUSE);
     rest->runner.waits_for = "memory for a stack";
     if (rest->lent != NULL)
-        hear_of_close(rest, task);
+        notice_close(rest, task);
     hafti_io_set_state(task, HAFTI_IO_PARKED);
 }
 

@@ -7,21 +7,21 @@
 
 typedef struct hafti_io_rest hafti_io_rest_t;
 
-/* The function of the runner's task has returned after a haft_io_rest: the task is PARKED, or READY
-   already, and the runner free for another. */
+/* To be called when the function of the runner's task has returned after a haft_io_rest: the task
+   becomes PARKED, or is READY already, and the runner is free for another. */
 void hafti_io_begin_rest(hafti_io_runner_t *runner);
-/* The same for a task that keeps its stack: sends what is to be sent, and calls the function that
-   it goes on with; returns that one's result. */
+/* The same for a task that keeps its stack: sends the message, calls the function with which the
+   task goes on, and returns its result. */
 void *hafti_io_go_on_without_rest(hafti_io_runner_t *runner);
-/* The function has been unwound instead, or has called for another rest: so nothing is sent. */
+/* Drops the message, because the function has been unwound, or has asked for another rest. */
 void hafti_io_drop_unsent(hafti_io_runner_t *runner);
 /* Called by the worker before the task goes on. Like a NEW task, it then has no runner. */
 hafti_io_rest_t *hafti_io_end_rest(haft_io_task_t *task);
-/* There is no memory for a stack: it rests again, until that is asked for anew. If the task ended,
-   the program would lose its objects, such as a connection. */
+/* Lets the task rest again where there is no memory for a stack, until it is to be asked for anew.
+   If the task ended, the program would lose its objects, such as a connection. */
 void hafti_io_rest_for_stack(hafti_io_rest_t *rest, haft_io_task_t *task);
 
-/* For a task that rests, and that nothing else wakes (tape/replaying.c). */
+/* Wakes a task that rests and that nothing else wakes (tape/replaying.c). */
 HAFTI_IO_COLD void hafti_io_wake_rest(haft_io_task_t *task);
 
 #endif

@@ -18,8 +18,8 @@
 #    define HAFTI_IO_SYSTEM_OF(descriptor, name) name
 #endif
 
-/* The result of a call that sets errno, or the negative error number. Not in a function that
-   waits: compilers keep the address of errno, which is another thread's after a wait of a task
+/* The result of a call that sets errno, or the negative error number. Not to be used in a function
+   that waits: compilers keep the address of errno, which is another thread's after a wait of a task
    that moves. */
 #define HAFTI_IO_RESULT(call)                                                                      \
     __extension__({                                                                                \
@@ -33,9 +33,9 @@
     })
 
 /*
- * Whether the error says that an optional system call is missing: the kernel does not know the call
- * or its arguments, or a filter refuses it. If the error was a genuine answer, the fallback reports
- * it again.
+ * Whether the error means that an optional system call is missing: the kernel does not know the
+ * call or its arguments, or a filter refuses it. If the error was a genuine answer, the fallback
+ * reports it again.
  */
 static inline bool hafti_io_is_missing(int code) {
     return code == -ENOSYS || code == -EPERM || code == -EINVAL;
@@ -45,8 +45,8 @@ static inline bool hafti_io_is_missing(int code) {
 static inline bool hafti_io_lacks_descriptor(int code) {
     return code == -EMFILE || code == -ENFILE;
 }
-/* After that it is asked again, or, where there is no descriptor that would tell of it, what is
-   waited for. */
+/* The time between two tries when descriptors have run out, and between two looks where there is no
+   descriptor for a wait. */
 #define HAFTI_IO_DESCRIPTOR_PAUSE (10 * HAFT_IO_MILLISECOND)
 
 /* A number from getsockopt(2), or a negative error number. */

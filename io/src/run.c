@@ -61,7 +61,7 @@ static hafti_io_worker_t *worker_new(hafti_io_crew_t *crew, unsigned index, bool
     return worker;
 }
 
-/* When no thread runs its tasks any more. */
+/* Stops the back end, when no thread runs the worker's tasks any more. */
 static void stop_backend(hafti_io_worker_t *worker) {
     unsigned turns = 0;
     while (__atomic_load_n(&worker->posting, __ATOMIC_ACQUIRE) != 0)
@@ -212,7 +212,7 @@ static int run_tasks(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void
     return crew->root.code;
 }
 
-/* The same, seen from outside: by signals, and over a socket. */
+/* Runs the tasks while signals, and a socket, show the run to others. */
 static int run_observed(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void *),
                         void *argument, const haft_io_run_options_t *options) {
     int code = hafti_io_ask_on_signals(crew, options != NULL ? options->dump_signal : 0,
@@ -288,7 +288,7 @@ static void in_child_of_fork(void) {
         hafti_io_become_child(worker->crew);
 }
 
-/* From the beginning: a process that has no run yet may close by haft_io_close. */
+/* Watches for forks from the beginning, because a process without a run may call haft_io_close. */
 __attribute__((constructor)) static void watch_forks(void) {
     pthread_atfork(NULL, NULL, in_child_of_fork);
 }
@@ -308,7 +308,7 @@ static bool is_backend(const char *name) {
     return false;
 }
 
-/* Before anything is made, because an error handler may leave. */
+/* Checks the options before anything is made, because an error handler may leave. */
 static int check_options(const haft_io_run_options_t *options) {
     const char *name = options->backend;
     int signal = options->dump_signal;

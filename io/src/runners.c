@@ -168,7 +168,7 @@ static void runner_forget(hafti_io_runner_t *runner) {
     runner->worker->free_runners = runner;
 }
 
-/* Its fiber calls the function, with `own_thread` or else with the runner. */
+/* Makes a runner whose fiber calls the function, with `own_thread` or else with the runner. */
 static hafti_io_runner_t *runner_with(hafti_io_worker_t *worker, haft_io_task_t *task,
                                       void *(*function)(void *),
                                       hafti_io_own_thread_t *own_thread) {
@@ -213,7 +213,7 @@ static __attribute__((noinline)) hafti_io_runner_t *own_runner_new(hafti_io_work
     return runner;
 }
 
-/* With a stack as only this task has it. */
+/* Makes a runner with a stack that only this task has. */
 static __attribute__((noinline)) hafti_io_runner_t *single_runner_new(hafti_io_worker_t *worker,
                                                                       haft_io_task_t *task) {
     if (!hafti_io_has_own_thread(task))

@@ -15,7 +15,7 @@
 /* A task of a run of one thread, and of one of several; NULL: there is none. */
 haft_io_task_t *hafti_io_dequeue_any(hafti_io_worker_t *worker);
 haft_io_task_t *hafti_io_dequeue_shared(hafti_io_worker_t *worker);
-/* To the trace and to the tape. */
+/* Reports to the trace and to the tape that the task runs. */
 HAFTI_IO_COLD void hafti_io_tell_run(hafti_io_worker_t *worker, const haft_io_task_t *task);
 
 /* Upper limit while woken tasks are still queued; polling sooner would wake further tasks before
@@ -25,7 +25,7 @@ enum { HAFTI_IO_POLLED_BETWEEN_POLLS = 256 };
 static inline bool hafti_io_is_to_look(const hafti_io_worker_t *worker) {
     return (int)(worker->resumed - worker->look_at) >= 0;
 }
-/* Whether all that is to be looked at is the queue of ready tasks, as mostly. */
+/* Whether only the queue of ready tasks has to be looked at, as mostly. */
 static inline bool hafti_io_is_plain_turn(const hafti_io_worker_t *worker) {
     return HAFTI_IO_LIKELY(!hafti_io_is_to_look(worker) && hafti_io_ring_empty(&worker->polled));
 }
@@ -48,7 +48,7 @@ static inline void hafti_io_set_running(hafti_io_worker_t *worker, hafti_io_runn
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
 
-/* Before the task is resumed. */
+/* To be called before the task is resumed. */
 static inline void hafti_io_begin_turn(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
                                        const bool shared, const bool owns) {
     hafti_io_set_state(runner->task, HAFTI_IO_RUNNING);
@@ -63,7 +63,7 @@ static inline void hafti_io_begin_turn(hafti_io_worker_t *worker, hafti_io_runne
     runner->yielded = false;
 }
 
-/* When the task is suspended, or about to be. */
+/* To be called when the task is suspended, or about to be. */
 static inline void hafti_io_note_yield(const hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
     runner->yielded = true;
     runner->saved_errno = *worker->error;
@@ -76,8 +76,8 @@ static inline int hafti_io_reply_to_yield(const hafti_io_runner_t *runner) {
 
 /* ---- Runners (runners.c) ---- */
 
-/* A new one; NULL: no memory, or the worker needs the loop for tasks with thread-locals of their
-   own. */
+/* Makes a runner; NULL: no memory, or the worker needs the loop for tasks with thread-locals of
+   their own. */
 hafti_io_runner_t *hafti_io_runner_new(hafti_io_worker_t *worker, haft_io_task_t *task);
 static inline hafti_io_runner_t *hafti_io_runner_for(hafti_io_worker_t *worker,
                                                      haft_io_task_t *task) {
@@ -88,7 +88,7 @@ static inline hafti_io_runner_t *hafti_io_runner_for(hafti_io_worker_t *worker,
     worker->idle_count--;
     return runner;
 }
-/* One that finds no task, and returns. */
+/* Ends a runner that has found no task and returns. */
 void hafti_io_runner_ends(hafti_io_runner_t *runner);
 enum { HAFTI_IO_MOST_IDLE_RUNNERS = 64 };
 static inline void hafti_io_runner_rests(hafti_io_worker_t *worker, hafti_io_runner_t *runner) {
@@ -103,13 +103,13 @@ static inline void hafti_io_runner_rests(hafti_io_worker_t *worker, hafti_io_run
 void hafti_io_runner_free(hafti_io_runner_t *runner);
 /* The same for one with thread-locals of its own. */
 void hafti_io_own_runner_free(hafti_io_runner_t *runner);
-/* Its task was unwound: its fiber has ended with it, and begins anew for the next task, or for the
-   destructors of the task's thread-locals. */
+/* Called when the runner's task was unwound: the fiber has ended with it, and begins anew for the
+   next task, or for the destructors of the task's thread-locals. */
 void hafti_io_task_was_unwound(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
                                const haft_payload_hafti_io_unwind *unwound);
 HAFTI_IO_COLD void hafti_io_begin_farewell(hafti_io_worker_t *worker, hafti_io_runner_t *runner,
                                            const haft_payload_hafti_io_unwind *unwound);
-/* No stack: the task fails before it has run. */
+/* Lets the task fail before it has run: there is no stack for it. */
 HAFTI_IO_COLD void hafti_io_task_has_no_stack(haft_io_task_t *task);
 
 #endif

@@ -69,16 +69,15 @@
  *   searching          | when it begins to search, or | its worker when it has a task, or gives its
  *                      |   rises and was counted      |   count back for the bit
  *
- * To end a poll is to write to an eventfd, which stays readable until a poll has found it so: also
- * if that begins later. Debug builds check what of this one thread can see (valid.c).
+ * To end a poll, the waker writes to an eventfd, which stays readable until a poll has found it so:
+ * also if that begins later. Debug builds check the part of this that one thread can see (valid.c).
  */
 #include "running.h"
 #include "valid.h"
 
 /* ---- A task's turn ---- */
 
-/* In a loop of other tasks. From now on the worker has the other loop, and the task is its
-   first. */
+/* Changes to the other loop, whose first task this is. */
 static HAFTI_IO_COLD void change_loops(hafti_io_worker_t *worker, haft_io_task_t *task) {
     hafti_io_own_threads_start(worker);
     hafti_io_append(worker->ready.next, &task->queued);
@@ -237,7 +236,7 @@ static int64_t time_to_sleep(hafti_io_worker_t *worker) {
     return most >= 0 && most < left ? most : left;
 }
 
-/* True: there was nothing to do, and the worker says that it sleeps, from now on. */
+/* True: there was nothing to do, and the worker has announced that it sleeps. */
 static bool falls_asleep(hafti_io_worker_t *worker) {
     if (HAFTI_IO_UNLIKELY(worker->shared))
         return hafti_io_falls_asleep(worker);
@@ -250,7 +249,7 @@ static bool has_work(const hafti_io_worker_t *worker) {
            worker->offered || __atomic_load_n(&worker->inbox, __ATOMIC_SEQ_CST) != NULL;
 }
 
-/* The fiber of the run is suspended, while the worker says that it sleeps; between the polls its
+/* Suspends the fiber of the run, whose worker has announced that it sleeps; between the polls its
    thread is not one of a run. */
 static HAFTI_IO_COLD void pause_in_poll(hafti_io_worker_t *worker, int64_t nanoseconds) {
     worker->backend->poll(worker, 0);
@@ -329,7 +328,7 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
     HAFTI_IO_COUNT(worker->rounds);
     worker->polled_at = worker->resumed;
     worker->look_at = worker->resumed + worker->unlooked;
-    if (HAFTI_IO_UNLIKELY(worker->shared)) /* also of what other workers had no room for */
+    if (HAFTI_IO_UNLIKELY(worker->shared)) /* other workers' overflow, too */
         worker->offered = hafti_io_has_offered(worker);
     if (HAFTI_IO_UNLIKELY(__atomic_load_n(&worker->crew->asked, __ATOMIC_RELAXED) != 0))
         worker->crew->do_as_asked(worker->crew);
@@ -338,6 +337,10 @@ static HAFTI_IO_HOT void poll_backend(hafti_io_worker_t *worker, bool may_sleep)
 }
 
 static HAFTI_IO_COLD void poll_traced(hafti_io_worker_t *worker, bool may_sleep) {
+    if (!hafti_io_is_traced()) { /* it is recorded or replayed */
+        poll_backend(worker, may_sleep);
+        return;
+    }
     hafti_io_trace(HAFTI_IO_EVENT_POLL, NULL, NULL, false, 0, may_sleep);
     poll_backend(worker, may_sleep);
     hafti_io_trace(HAFTI_IO_EVENT_POLLED, NULL, NULL, false, 0, 0);
@@ -352,7 +355,7 @@ static inline bool poll_is_due(hafti_io_worker_t *worker) {
     return resumed >= HAFTI_IO_TASKS_BETWEEN_POLLS || poll_is_due_by_time(worker);
 }
 
-/* NULL: look properly. */
+/* The next task, if only `ready` has to be looked at. NULL: all of it has to be. */
 static inline haft_io_task_t *dequeue_plainly(hafti_io_worker_t *worker) {
     hafti_io_link_t *first = worker->ready.next;
     if (HAFTI_IO_UNLIKELY(!hafti_io_is_plain_turn(worker) || first == &worker->ready))

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Telling of a cancel ---- */
+/* ---- Reporting a cancel ---- */
 
 /* Under the lock of the scope, or before anybody knows it. */
 static void take_on_cancel(haft_io_scope_t *scope, haft_io_on_cancel_t **told) {
@@ -221,8 +221,9 @@ void haft_io_scope_cancel(haft_io_scope_t *scope) {
     hafti_io_scope_cancel(scope, -ECANCELED);
 }
 
-/* The code that a run returns has no words, and no other code gets the message. (What C++ throws,
-   the caller of the run catches; a simulation fails in many ways, and is repeated by its seed.) */
+/* Prints the message of the failure that ends a run, because the run returns a code alone. (An
+   exception of C++ reaches the caller of the run; a simulation fails in many ways, and is repeated
+   by its seed.) */
 static void tell_of_run(const haft_io_scope_t *root, int code, const char *message,
                         const char *name) {
     if (code != HAFT_IO_BY_EXCEPTION &&
@@ -324,8 +325,8 @@ static void check_leaver(const haft_io_scope_t *scope) {
                         haft_io_task_name(owner), hafti_io_scope_name(scope));
 }
 
-/* True: it has waited for tasks. In a child of fork they do not run: the scope ends, and the wait
-   is reported. */
+/* Leaves the scope. True: it has waited for tasks. In a child of fork they do not run: the scope
+   ends, and the wait is reported. */
 static bool leave(haft_io_scope_t *scope) {
     check_leaver(scope);
     const haft_io_task_t *owner = scope->owner;
@@ -345,7 +346,7 @@ static bool leave(haft_io_scope_t *scope) {
     return waited;
 }
 
-/* For a scope that is unwound by an effect or exception that is none of ours. */
+/* Ends a scope that an effect or exception of others unwinds. */
 static void abandon(haft_io_scope_t *scope) {
     if (scope->owner == NULL)
         return;
@@ -414,7 +415,8 @@ int haft_io_scope_with(const haft_io_scope_options_t *options, void *(*body)(voi
     hafti_io_scope_set_timer(&scope);
     bool was_unwound = run_body(task, body, argument, result, &code);
     bool waited = leave(&scope);
-    if (scope.code == -ETIMEDOUT && task->runner->late) /* a deadline around the scope has cut it */
+    if (scope.code == -ETIMEDOUT && task->runner->late) /* a deadline around the scope has ended
+                                                           it */
         refuse(task->runner);
     if (scope.code != 0)
         return scope.code;
@@ -544,7 +546,7 @@ void haft_io_fail(int code, const char *message) {
             "The task '%s' fails while it is unwound (%s). A cleanup notes a failure with "
             "haft_io_note_failure, and goes on.",
             haft_io_task_name(task), message);
-    /* Before what its cleanups note. */
+    /* First of all, before failures that its cleanups note. */
     note(task, code, message);
     if (task != NULL)
         task->runner->unwinding = true;

@@ -3,7 +3,7 @@
    joined. */
 #include "waits.h"
 
-/* For the list `tasks_here`, or for `tasks` and `ended`. */
+/* Locks the list `tasks_here`, or `tasks` and `ended`. */
 static void lock_list(haft_io_scope_t *scope, bool here) {
     if (here)
         hafti_io_guard(&scope->lock_here);
@@ -33,8 +33,8 @@ void hafti_io_scope_unlist(haft_io_scope_t *scope, hafti_io_runner_t *runner) {
     runner->listed = false;
 }
 
-/* Without the lock, except for the last one: the task that leaves the scope holds the lock when it
-   sees that none is left. */
+/* Counts down without the lock, except for the last task: the task that leaves the scope holds the
+   lock when it sees that none is left. */
 void hafti_io_scope_count_down_shared(haft_io_scope_t *home, hafti_io_worker_t *worker) {
     if (home->split && home->worker == worker && !home->merged) {
         __atomic_store_n(&home->live_here, home->live_here - 1, __ATOMIC_RELAXED);

@@ -124,9 +124,9 @@ static int done_by_other(const selection_t *s, uint32_t outcome) {
 }
 
 /*
- * Where to begin to look, so that no choice is passed over again and again: the multiples of the
- * golden ratio lie evenly in every part of their sequence, also for one of several tasks that
- * choose in turn. In a simulation the seed decides.
+ * Returns where to begin to look, so that no choice is passed over again and again: the multiples
+ * of the golden ratio lie evenly in every part of their sequence, also for one of several tasks
+ * that choose in turn. In a simulation the seed decides.
  */
 static size_t next_real_turn(size_t count) {
     static uint64_t multiple; /* without its whole part */
@@ -184,7 +184,7 @@ static int poll_entries(hafti_io_runner_t *runner, const selection_t *s, int64_t
                                                  turn);
 }
 
-/* One signal, unless another thread was faster (-EAGAIN). */
+/* Reads one signal, unless another thread was faster (-EAGAIN). */
 static int read_signal(int descriptor) {
     hafti_io_tape_t *tape = hafti_io_tape_here();
     if (tape != NULL && tape->replays)
@@ -226,8 +226,8 @@ static int take_closed(const selection_t *s) {
     return -EAGAIN;
 }
 
-/* Waits for both. An index; or -EAGAIN: something has happened, and all are to be looked at again;
-   or an error. Called under the locks, returns without. */
+/* Waits for objects and descriptors. Returns an index; or -EAGAIN: something has happened, and all
+   are to be looked at again; or an error. Called under the locks, returns without. */
 static int wait_for_all(hafti_io_runner_t *runner, const selection_t *s, int64_t deadline,
                         unsigned turn) {
     hafti_io_cell_t cell = cell_to_wait(s);
@@ -291,7 +291,8 @@ static bool is_polled(const haft_io_select_case_t *choice) {
     return lock_of(choice) == NULL && (choice->signals != NULL || choice->events != 0);
 }
 
-/* A negative error number where there is no descriptor for a signal. */
+/* Makes the list of descriptors. Returns a negative error number where there is none for a
+   signal. */
 static int list_polled(selection_t *s) {
     for (size_t i = 0; i < s->count; i++) {
         const haft_io_select_case_t *choice = &s->choices[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiting for several descriptors at once: the part that the back ends share. poll(2) decides what
- * is ready, and a back end says when to ask it again.
+ * is ready, and a back end decides when to call it again.
  */
 #include "operations.h"
 
@@ -132,7 +132,7 @@ int hafti_io_wait_on_several(hafti_io_descriptor_t *(*find)(hafti_io_worker_t *w
             continue;
         hafti_io_operation_t operation = hafti_io_operation_of(&entries[i]);
         code = hafti_io_enlist(known, &waiters[i], cell, &operation, false, false);
-        if (code == -EBADF) /* Once it is in a list, a close of the descriptor tells it. */
+        if (code == -EBADF) /* Once it is in a list, a close of the descriptor wakes it. */
             waiters[i].closed = true;
     }
     hafti_io_count_in(runner->task);

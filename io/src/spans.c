@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Spans of tasks, for the trace, and for those who look on: those that are open are in a table by
- * their task, and a few that took longest are kept when they are over. That is so while a socket
- * for haft-top is open, or debug pages are served. The table has a fixed size, and what has no room
- * in it is not shown.
+ * Spans of tasks, for the trace, and for haft-top and the debug pages: open spans are in a table by
+ * their task, and a few that took longest are kept when they are over. This is done while a socket
+ * for haft-top is open, or debug pages are served. The table has a fixed size, and spans that have
+ * no room in it are not shown.
  */
 #include "spans.h"
 #include "workers.h"
@@ -68,7 +68,7 @@ static void keep_begin(const void *task, const char *name) {
     hafti_io_unguard(&spans.lock);
 }
 
-/* In the place of the one that was shortest, or is too old. */
+/* Keeps the span in the place of the one that was shortest, or is too old. */
 static void keep_over(const over_t *span) {
     over_t *least = &spans.over[0];
     for (size_t i = 0; i < SHOWN; i++) {
@@ -163,7 +163,7 @@ void haft_io_trace_identify(const char *trace, const char *span, const char *par
 
 /* ---- To look at them ---- */
 
-/* Puts it before those that are younger; the last falls out. */
+/* Inserts the span before younger ones; the last falls out. */
 static void insert_by_age(const open_t **oldest, const open_t *span) {
     for (size_t i = 0; i < SHOWN && span != NULL; i++)
         if (oldest[i] == NULL || span->since < oldest[i]->since) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The spans of tasks that take longest, for those who look at a run while it goes on. */
+/* The spans of tasks that take longest, for programs that look at a run while it goes on. */
 #ifndef HAFTI_IO_SPANS_H
 #define HAFTI_IO_SPANS_H
 
@@ -15,7 +15,7 @@ typedef struct hafti_io_span {
 /* Visits those that have been open longest, and those of the last seconds that took longest; a few
    of each. `visit` is called under a lock. */
 void hafti_io_visit_spans(void (*visit)(void *state, const hafti_io_span_t *span), void *state);
-/* In a child of fork, which has none. */
+/* To be called in a child of fork, which has none. */
 void hafti_io_forget_spans(void);
 
 #endif

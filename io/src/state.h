@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Declarations that the files of libhaft-io share. docs/internals.md explains the parts; each
- * struct says which thread may touch it.
+ * Declarations that the files of libhaft-io share. docs/internals.md explains the parts; the
+ * comment of each struct names the thread that may touch it.
  *
  * A task's states:
  *
@@ -11,7 +11,7 @@
  *            | queue that others steal from|
  *   READY    | the worker's ready queue    | the loop, which resumes its runner
  *   OFFERED  | as NEW: suspended, and it   | a worker's loop
- *            | moves (stealing.c)          |
+ *            | moves (ready.c)             |
  *   RUNNING  | its runner                  | itself: it waits, yields, ends
  *   PARKED   | its cell's owner's list; a  | the winner of the cell
  *            | task that rests has no stack|
@@ -70,7 +70,7 @@ static inline bool hafti_io_cell_swap(hafti_io_cell_t *cell, uint32_t outcome) {
 static inline bool hafti_io_cell_claim(hafti_io_cell_t *cell) {
     return hafti_io_cell_swap(cell, HAFTI_IO_CLAIMED);
 }
-/* Lets a thread go on that waits as such. */
+/* Wakes a thread without a scheduler that waits. */
 HAFTI_IO_COLD void hafti_io_wake_thread(hafti_io_cell_t *cell);
 /* The value of runner->cell while a canceller looks at the cell; see cell.c. */
 #define HAFTI_IO_CELL_TAKEN ((hafti_io_cell_t *)1)

@@ -146,7 +146,7 @@ void hafti_io_offer(hafti_io_worker_t *worker, haft_io_task_t *task) {
 
 /* ---- Spreading ---- */
 
-/* The one that has the fewest such tasks; of several, its spawner's own, or the next. */
+/* The worker that has the fewest such tasks; of several, the spawner's own, or the next. */
 static hafti_io_worker_t *least_loaded(hafti_io_worker_t *worker) {
     hafti_io_crew_t *crew = worker->crew;
     unsigned count = __atomic_load_n(&crew->count, __ATOMIC_ACQUIRE);
@@ -199,7 +199,7 @@ static haft_io_task_t *take_newest(hafti_io_worker_t *worker) {
     }
     if (hafti_io_may_favour(worker)) {
         haft_io_task_t *task = hafti_io_queue_take_newest(&worker->queue);
-        /* One that moves and has started would be the newest again whenever it has yielded. */
+        /* A task that moves and has started would be the newest again after each yield. */
         if (task != NULL && task->runner != NULL)
             worker->dives_to = -1;
         return task;
@@ -235,7 +235,7 @@ haft_io_task_t *hafti_io_take_offered(hafti_io_worker_t *worker) {
 /* A sleep that was shorter was not worth it. */
 static const int64_t SHORT_SLEEP = 100 * HAFT_IO_MICROSECOND;
 
-/* Whether to take from the queue what has been there at a look before. */
+/* Whether to steal a task that was in the queue at an earlier look. */
 static bool is_worth_it(const hafti_io_worker_t *other, hafti_io_seen_t *seen, bool dozed) {
     uint64_t ends = hafti_io_queue_look(&other->queue);
     uint16_t steps = (uint16_t)(hafti_io_queue_puts(ends) +
@@ -332,7 +332,7 @@ static const int64_t FIRST_DOZE = 100 * HAFT_IO_MICROSECOND,
                      LONGEST_DOZE = 800 * HAFT_IO_MICROSECOND;
 
 static void searched_in_vain(hafti_io_worker_t *worker) {
-    if (anything_offered(worker->crew)) { /* which has not waited for long enough yet */
+    if (anything_offered(worker->crew)) { /* it has not waited for long enough yet */
         worker->searches = MOST_SEARCHES;
         worker->doze = worker->doze == 0             ? FIRST_DOZE
                        : worker->doze < LONGEST_DOZE ? 2 * worker->doze

@@ -2,7 +2,7 @@
 /*
  * A run in steps, for threads whose loop is another library's. The run is on a fiber of its own,
  * which is suspended where its worker would sleep (pause_in_poll, scheduler.c): the worker counts
- * as asleep, so what comes from other threads makes the descriptor readable.
+ * as asleep, so wake-ups by other threads make the descriptor readable.
  */
 #include "runs.h"
 
@@ -96,7 +96,7 @@ static int64_t time_after(int64_t timeout) {
     return timeout < HAFT_IO_FOREVER - now ? now + timeout : HAFT_IO_FOREVER;
 }
 
-/* Until the run has something to do, or this time. */
+/* Waits until the run has something to do, or until this time. */
 static void wait_for_work(const haft_io_stepper_t *stepper, int64_t until) {
     struct pollfd entry = {stepper->pauses.descriptor, POLLIN, 0};
     while (is_to_wait(stepper, until)) {
@@ -112,30 +112,42 @@ static void wait_for_work(const haft_io_stepper_t *stepper, int64_t until) {
     }
 }
 
-int haft_io_stepper_step(haft_io_stepper_t *stepper, int64_t timeout) {
-    if (stepper->has_ended)
-        return 0;
+/* Whether it may go on here, and the words where it may not. */
+static int check(const haft_io_stepper_t *stepper, const char *function) {
     if (!pthread_equal(stepper->thread, pthread_self()))
-        return haft_io_refuse(-EXDEV, __func__,
+        return haft_io_refuse(-EXDEV, function,
                               "this is another thread than the one that has made the stepper: step "
-                              "it there");
+                              "and end it there");
     if (hafti_io_worker() != NULL)
         return haft_io_refuse(
-            -EBUSY, __func__,
+            -EBUSY, function,
             "the caller is in a run: step from outside of it, as from the loop of "
             "another library");
+    return 0;
+}
+
+static void step(haft_io_stepper_t *stepper, int64_t timeout) {
     if (timeout > 0 && stepper->pauses.descriptor >= 0)
         wait_for_work(stepper, time_after(timeout));
     go_on(stepper);
+}
+
+int haft_io_stepper_step(haft_io_stepper_t *stepper, int64_t timeout) {
+    if (stepper->has_ended)
+        return 0;
+    int code = check(stepper, __func__);
+    if (code != 0)
+        return code;
+    step(stepper, timeout);
     return stepper->has_ended ? 0 : 1;
 }
 
 int haft_io_stepper_end(haft_io_stepper_t *stepper) {
-    int code = 1;
-    while (code == 1)
-        code = haft_io_stepper_step(stepper, HAFT_IO_FOREVER);
-    if (code < 0)
+    int code = stepper->has_ended ? 0 : check(stepper, __func__);
+    if (code != 0)
         return code;
+    while (!stepper->has_ended)
+        step(stepper, HAFT_IO_FOREVER);
     code = stepper->code;
     haft_fiber_drop(stepper->fiber);
     free(stepper);

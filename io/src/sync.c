@@ -4,7 +4,7 @@
    once. */
 #include "objects.h"
 
-/* A wait that was cancelled unwinds here, when nothing is held any more. */
+/* Returns from a wait: one that was cancelled unwinds here, when no lock is held any more. */
 static int finish(int code) {
     return HAFTI_IO_LIKELY(code != -ECANCELED) ? code : haft_io_unwind_cancelled();
 }
@@ -87,7 +87,7 @@ static HAFTI_IO_COLD int lock_after_others(haft_io_mutex_t *mutex, int64_t deadl
                : haft_io_unwind_cancelled();
 }
 
-/* Looks for the worker once: it may be another one only after others have gone first. */
+/* Looks the worker up once: it may be another one only after others have gone first. */
 int haft_io_mutex_lock_until(haft_io_mutex_t *mutex, int64_t deadline) {
     hafti_io_worker_t *worker = hafti_io_worker();
     haft_io_task_t *task = NULL;
@@ -229,15 +229,19 @@ void haft_io_event_clear(haft_io_event_t *event) {
     hafti_io_unguard(&event->lock);
 }
 
-int haft_io_event_wait_until(haft_io_event_t *event, int64_t deadline) {
+int haft_io_event_wait_as(haft_io_event_t *event, int64_t deadline, const char *waits_for) {
     if (HAFTI_IO_UNLIKELY(!has_its_turn()))
         return haft_io_unwind_cancelled();
     hafti_io_guard(&event->lock);
     if (!event->set)
         return finish(hafti_io_wait_in(&event->lock, &event->waiting, deadline,
-                                       HAFTI_IO_CANCELLABLE, "an event", NULL));
+                                       HAFTI_IO_CANCELLABLE, waits_for, NULL));
     hafti_io_unguard(&event->lock);
     return 0;
+}
+
+int haft_io_event_wait_until(haft_io_event_t *event, int64_t deadline) {
+    return haft_io_event_wait_as(event, deadline, "an event");
 }
 
 int haft_io_event_wait(haft_io_event_t *event) {
@@ -272,14 +276,18 @@ int haft_io_event_wait_for(haft_io_event_t *event, haft_io_task_t *task) {
     return 0;
 }
 
-void haft_io_event_wait_to_the_end(haft_io_event_t *event) {
+void haft_io_event_wait_to_the_end_as(haft_io_event_t *event, const char *waits_for) {
     hafti_io_has_its_turn(HAFTI_IO_TO_THE_END);
     hafti_io_guard(&event->lock);
     if (!event->set)
         hafti_io_wait_in(&event->lock, &event->waiting, HAFT_IO_FOREVER, HAFTI_IO_TO_THE_END,
-                         "an event", NULL);
+                         waits_for, NULL);
     else
         hafti_io_unguard(&event->lock);
+}
+
+void haft_io_event_wait_to_the_end(haft_io_event_t *event) {
+    haft_io_event_wait_to_the_end_as(event, "an event");
 }
 
 void haft_io_promise_set(haft_io_promise_t *promise, void *value) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The system call itself, which changes no errno. The C library's `syscall` may be libhaft-posix's,
- * which answers futexes on tasks, by waits that in the end ask here. libhaft-posix, which knows
- * little else of this folder, includes it, too.
+ * which serves futexes of tasks by waits that in the end use this function. libhaft-posix includes
+ * this file, too.
  */
 #ifndef HAFTI_IO_SYSTEM_CALL_H
 #define HAFTI_IO_SYSTEM_CALL_H
@@ -41,7 +41,7 @@ static inline long hafti_io_system_call(long number, long first, long second, lo
 #endif
 }
 
-/* On a word that no other process uses. */
+/* A futex call on a word that no other process uses. */
 static inline long hafti_io_futex(uint32_t *word, int operation, uint32_t value,
                                   const struct timespec *until) {
     return hafti_io_system_call(SYS_futex, (long)word, operation | FUTEX_PRIVATE_FLAG, value,

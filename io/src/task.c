@@ -96,7 +96,8 @@ static void await_end_of(haft_io_task_t *task) {
         hafti_io_relax(&turns);
 }
 
-/* Its home may be gone before what runs in that scope. */
+/* Reports a scope that the task has left open: its home may be gone before what runs in that
+   scope. */
 static HAFTI_IO_COLD void left_open(const haft_io_task_t *task, const char *what) {
     hafti_io_misuse("The task '%s' %s before it left the scope '%s': a fiber with an open "
                     "scope ends before the task that opened it.",
@@ -115,9 +116,10 @@ void hafti_io_check_leaving(const haft_io_task_t *task, const char *what) {
 
 static HAFTI_IO_COLD void trace_end(const haft_io_task_t *task) {
     hafti_io_trace(HAFTI_IO_EVENT_END, task, NULL, false, (uint64_t)(int64_t)task->code, 0);
+    if (task->function == NULL || !hafti_io_trace_held_longest())
+        return; /* (a task that a binding drives has no function) */
     void *function = (char *)(uintptr_t)task->function + 1; /* as an address in it */
-    if (hafti_io_trace_held_longest())
-        hafti_io_trace_frames(task, &function, 1);
+    hafti_io_trace_frames(task, &function, 1);
 }
 
 static inline void end_shared(haft_io_task_t *task, hafti_io_worker_t *worker,
@@ -186,7 +188,7 @@ static HAFTI_IO_COLD uint8_t bits_of(size_t stack_size) {
 
 /* ---- Spawning ---- */
 
-/* By a scheduler of the program's own, which has no task to return. */
+/* Spawns by a scheduler of the program's own, which has no task to return. */
 static HAFTI_IO_COLD haft_io_task_t *spawn_elsewhere(void *(*function)(void *), void *argument,
                                                      const hafti_io_cell_t *joiner) {
     static haft_io_task_t somewhere;
@@ -252,7 +254,7 @@ new_task(haft_io_task_t *parent, const haft_io_task_options_t *options, void *(*
     return task;
 }
 
-/* Where the worker is not plain. */
+/* Puts a new task into a queue, where the worker is not plain. */
 static inline void enqueue_new(hafti_io_worker_t *worker, haft_io_task_t *task,
                                const haft_io_task_t *parent, bool spread) {
     if (HAFTI_IO_UNLIKELY((parent->runner->accepted || spread) && worker->shared)) {
@@ -403,6 +405,11 @@ int haft_io_join(haft_io_task_t *task, void **result) {
 
 /* ---- Names and values ---- */
 
+const char *haft_io_inherited_name(void) {
+    const haft_io_task_t *task = hafti_io_this_task();
+    return task != NULL ? task->name : NULL;
+}
+
 void haft_io_task_set_name(const char *name) {
     haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
@@ -423,7 +430,7 @@ void *haft_io_local_get(const void *key) {
     return NULL;
 }
 
-/* The binding in this place becomes the task's own: it may be changed. False: no memory. */
+/* Makes the binding in this place the task's own, so that it may be changed. False: no memory. */
 static bool make_own(hafti_io_binding_t **place) {
     hafti_io_binding_t *binding = *place;
     if (__atomic_load_n(&binding->uses, __ATOMIC_ACQUIRE) == 1)

@@ -11,20 +11,22 @@ haft_io_task_t *hafti_io_task_new(hafti_io_worker_t *worker, haft_io_scope_t *sc
 void hafti_io_task_end(haft_io_task_t *task, int code);
 /* Reports a scope or a deadline that the task has not left; `what` it does. */
 void hafti_io_check_leaving(const haft_io_task_t *task, const char *what);
-/* With a stack as the task has it, for it and for the bodies of its scopes. NULL: no memory. */
+/* Makes a fiber with a stack as the task has it, for the task and for the bodies of its scopes.
+   NULL: no memory. */
 haft_fiber_t *hafti_io_fiber_of(const haft_io_task_t *task, void *(*function)(void *),
                                 void *argument);
 /* Gives up the record of a task that has ended and was to be joined; to this worker, the
    caller's. */
 void hafti_io_task_forget(haft_io_task_t *task, hafti_io_worker_t *worker);
 
-/* More records are free than a worker keeps: some go to the crew. */
+/* Gives some records to the crew, when more are free than a worker keeps. */
 HAFTI_IO_COLD void hafti_io_give_spare_records(hafti_io_worker_t *worker);
 enum { HAFTI_IO_MOST_FREE = 256 };
-/* Calls hafti_io_task_forget for these, by the home's worker. */
+/* Calls hafti_io_task_forget for tasks that other workers have given back; called by the home's
+   worker. */
 void hafti_io_scope_take_returned(haft_io_scope_t *home);
 
-/* Where a task goes that is spawned here and names no scope; NULL: no memory. */
+/* The scope of a task that is spawned here and names no scope; NULL: no memory. */
 haft_io_scope_t *hafti_io_scope_of_spawns(haft_io_scope_t *here);
 void hafti_io_scope_start(haft_io_scope_t *scope, hafti_io_worker_t *worker, haft_io_scope_t *outer,
                           const haft_io_scope_options_t *options, bool opener_moves);
@@ -39,19 +41,20 @@ haft_io_scope_t *hafti_io_next_scope(haft_io_scope_t *at, const haft_io_scope_t 
 
 /* HAFT_IO_FOREVER: there is none. */
 int64_t hafti_io_earliest_deadline(const hafti_io_limit_t *limits);
-/* For a scope that the task opens, and when it has left that. */
+/* Called when the task opens a scope, and when it has left that. */
 hafti_io_limit_t *hafti_io_put_deadlines_aside(hafti_io_runner_t *runner);
 void hafti_io_take_deadlines_up(hafti_io_runner_t *runner, hafti_io_limit_t *limits);
-/* After what may have ended the last cancel, or the last deadline, that reached the task. */
+/* To be called after what may have ended the last cancel, or the last deadline, that reached the
+   task. */
 static inline void hafti_io_count_refusals_anew(hafti_io_runner_t *runner) {
     if (HAFTI_IO_UNLIKELY(runner->refused != 0) && !hafti_io_is_withdrawn(runner))
         runner->refused = 0;
 }
 
 void hafti_io_scope_cancel(haft_io_scope_t *scope, int code);
-/* When the deadlines are set that the scope has to heed; on its owner's thread. */
+/* Sets the scope's timer, when the deadlines that it has to heed are set; on its owner's thread. */
 void hafti_io_scope_set_timer(haft_io_scope_t *scope);
-/* The task is of the scope, or has opened it. */
+/* Notes a failure of the scope by a task that is in it, or has opened it. */
 void hafti_io_scope_fail(haft_io_scope_t *scope, int code, const char *message,
                          const haft_io_task_t *task);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * std::terminate on a task, in programs of C++: before the program ends, standard error names the
- * task, and says where it was and, of a cancel that could not pass, why. (Of what is unwound by
- * force core says it.)
+ * std::terminate on a task, in programs of C++: before the program ends, a message on standard
+ * error names the task, the place, and the reason why a cancel could not pass. (For a stack that is
+ * unwound by force, core prints the reason.)
  */
 #include "workers.h"
 

@@ -19,7 +19,7 @@ void hafti_io_copy_programs_mask(const char *from, char *to) {
     memcpy(to + distance, &programs_mask, sizeof programs_mask);
 }
 
-/* The thread makes one. */
+/* The calling thread is about to make one. */
 static __thread __attribute__((tls_model("initial-exec"))) bool makes_thread;
 
 bool haft_io_makes_thread(void) {

@@ -119,7 +119,7 @@ static hafti_io_timer_t *first_of(const hafti_io_link_t *head) {
     return HAFTI_IO_OWNER(head->next, hafti_io_timer_t, link);
 }
 
-/* All of a slot of level 0 at once. */
+/* Makes all timers of a slot of level 0 due at once. */
 static void make_due(hafti_io_timers_t *timers, hafti_io_link_t *head) {
     if (hafti_io_ring_empty(head))
         return;

@@ -39,7 +39,8 @@ void hafti_io_limit_arm(hafti_io_limit_t *limit, hafti_io_timers_t *timers);
 void hafti_io_timers_start(hafti_io_timers_t *timers, int64_t now);
 void hafti_io_timer_add(hafti_io_timers_t *timers, hafti_io_timer_t *timer, int64_t deadline);
 void hafti_io_timer_remove(hafti_io_timers_t *timers, hafti_io_timer_t *timer);
-/* When something has to be done next: not later than the first timer; HAFT_IO_FOREVER for none. */
+/* The time when something has to be done next: not later than the first timer; HAFT_IO_FOREVER for
+   none. */
 int64_t hafti_io_timers_next(hafti_io_timers_t *timers);
 void hafti_io_timers_advance(hafti_io_timers_t *timers, int64_t now);
 

@@ -2,8 +2,8 @@
 /*
  * The socket of a run for haft-top. A thread of its own accepts connections, and sends each, once a
  * second, a line of JSON (summary.c), which a thread of the run makes between two tasks; it reads
- * nothing. Where no thread of the run comes to that within a second, because tasks hold them all,
- * the line has what this thread can see: the threads and their counters.
+ * nothing. Where no thread of the run does so within a second, because tasks hold them all, the
+ * line has only what this thread can read: the threads and their counters.
  *
  *   the thread of the socket      | a thread of the run
  *   sets `wanted`, asks the run   | makes a text
@@ -101,7 +101,7 @@ static void send_to_all(hafti_io_top_t *top) {
     free(text.bytes);
 }
 
-/* Whether it is a new one. */
+/* Accepts a connection; whether there was one. */
 static bool accept_one(hafti_io_top_t *top) {
     int connection = accept4(top->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     size_t free_place = 0;
@@ -114,7 +114,7 @@ static bool accept_one(hafti_io_top_t *top) {
     return connection >= 0 && free_place < MOST;
 }
 
-/* It has been closed, or has sent bytes, which nobody reads. */
+/* Looks at a connection that was closed by the peer, or has sent bytes, which are not read. */
 static void look_at(int *connection) {
     char unread[256];
     ssize_t size = recv(*connection, unread, sizeof unread, MSG_DONTWAIT);

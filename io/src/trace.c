@@ -2,7 +2,7 @@
 /*
  * The trace: a file that is mapped into memory, so that nothing is lost when the process is killed.
  *
- *   header_t          what the other parts are, and two pairs of ticks and nanoseconds, which say
+ *   header_t          what the other parts are, and two pairs of ticks and nanoseconds, which show
  *                     how long a tick takes
  *   texts             each ends with '\0'; an event has the offset of its own, 0: none
  *   ring_t × RINGS    of one thread each: its number, how many events it has had, the events
@@ -88,7 +88,8 @@ static __thread __attribute__((tls_model("initial-exec"))) struct {
     uint64_t ran;     /* at this tick it began to run a task */
     uint64_t longest; /* hold of a task so far */
     uint32_t number;
-    bool locked; /* it has `trace.lock` */
+    bool locked;                           /* it has `trace.lock` */
+    enum { RUNS, POLLS, HAS_WOKEN } state; /* in a poll: whether that has woken a task */
 } own;
 
 static void lock_trace(void) {
@@ -103,7 +104,7 @@ static void unlock_trace(void) {
     own.locked = false;
 }
 
-/* Holds of fewer ticks, some 0.1 ms, are not looked at. */
+/* Shorter holds, below some 0.1 ms, are not looked at. */
 #if defined(__aarch64__)
 enum { SHORT = 1 << 12 };
 #else
@@ -182,8 +183,8 @@ static uint32_t offset_of(const char *text, bool is_new) {
 
 /* ---- Rings ---- */
 
-/* Has the memory's pages, so that the file system's fault is an error here. (Kernels before 5.14
-   have them later.) */
+/* Makes the memory's pages present, so that the file system's fault is an error here. (Kernels
+   before 5.14 have them later.) */
 static int populate(void *from, size_t size) {
     enum { POPULATE_WRITE = 23 };
     long code = hafti_io_system_call(SYS_madvise, (long)from, (long)size, POPULATE_WRITE, 0, 0, 0);
@@ -224,13 +225,14 @@ static HAFTI_IO_COLD void note_time(void) {
     unlock_trace();
 }
 
-/* A run and a poll come just after the thread's last event: to read the clock may take longer than
-   all else here. */
+/* A run and a poll come just after the thread's last event, and so does a wake by a poll after its
+   first one: to read the clock may take longer than all else here. */
 static inline bool has_time_of_last(enum hafti_io_event event) {
-    return event == HAFTI_IO_EVENT_RUN || event == HAFTI_IO_EVENT_POLL;
+    return event == HAFTI_IO_EVENT_RUN || event == HAFTI_IO_EVENT_POLL ||
+           (event == HAFTI_IO_EVENT_WAKE && own.state == HAS_WOKEN);
 }
 
-/* In the thread's ring. */
+/* Puts the event into the thread's ring. */
 static inline void put(enum hafti_io_event event, const void *task, uint32_t text, uint64_t other,
                        unsigned code) {
     ring_t *ring = own.ring;
@@ -238,6 +240,10 @@ static inline void put(enum hafti_io_event event, const void *task, uint32_t tex
     own.ticks = now;
     if (event == HAFTI_IO_EVENT_RUN)
         own.ran = now;
+    else if (event == HAFTI_IO_EVENT_WAKE && own.state == POLLS)
+        own.state = HAS_WOKEN;
+    else if (event == HAFTI_IO_EVENT_POLL || event == HAFTI_IO_EVENT_POLLED)
+        own.state = event == HAFTI_IO_EVENT_POLL ? POLLS : RUNS;
     event_t *place = &ring->events[count & own.last];
     place->ticks = now;
     place->task = (uintptr_t)task;
@@ -275,21 +281,28 @@ static __attribute__((noinline)) void trace_generally(enum hafti_io_event event,
         hafti_io_count_wake(task);
 }
 
-/* Calls nothing where the file alone is to know, and has had the text in its first place. */
+/* False: the thread has no ring yet, or the text stands in another place than its first. Calls
+   nothing. */
+static inline __attribute__((always_inline)) bool put_known(enum hafti_io_event event,
+                                                            const void *task, const char *text,
+                                                            uint64_t other, unsigned code) {
+    const known_t *known = place_of(text, 0);
+    bool is_known = text == NULL || __atomic_load_n(&known->address, __ATOMIC_ACQUIRE) == text;
+    if (HAFTI_IO_UNLIKELY(!is_known || !has_ring()))
+        return false;
+    uint32_t at = text != NULL ? __atomic_load_n(&known->text, __ATOMIC_RELAXED) : 0;
+    put(event, task, at, other, code);
+    return true;
+}
+
 __attribute__((noinline)) void hafti_io_trace(enum hafti_io_event event, const void *task,
                                               const char *text, bool is_new, uint64_t other,
                                               unsigned code) {
     const unsigned any = HAFTI_IO_TRACES | HAFTI_IO_PROBES | HAFTI_IO_COUNTS_WAKES;
-    const known_t *known = place_of(text, 0);
-    bool is_short = (hafti_io_watches() & any) == HAFTI_IO_TRACES && has_ring() && !is_new &&
-                    event != HAFTI_IO_EVENT_POLLED &&
-                    (text == NULL || __atomic_load_n(&known->address, __ATOMIC_ACQUIRE) == text);
-    if (HAFTI_IO_UNLIKELY(!is_short)) {
+    bool is_short =
+        (hafti_io_watches() & any) == HAFTI_IO_TRACES && !is_new && event != HAFTI_IO_EVENT_POLLED;
+    if (HAFTI_IO_UNLIKELY(!is_short || !put_known(event, task, text, other, code)))
         trace_generally(event, task, text, is_new, other, code);
-        return;
-    }
-    uint32_t at = text != NULL ? __atomic_load_n(&known->text, __ATOMIC_RELAXED) : 0;
-    put(event, task, at, other, code);
 }
 
 /* ---- The longest holds ---- */
@@ -337,7 +350,7 @@ static void keep_effect(const haft_observed_t *what) {
                                      [HAFT_OBSERVED_FINISH] = HAFTI_IO_EVENT_FINISH,
                                      [HAFT_OBSERVED_DROP] = HAFTI_IO_EVENT_DROP};
     const hafti_io_worker_t *worker = hafti_io_worker();
-    if (!trace.effects || (hafti_io_watches() & HAFTI_IO_TRACES) == 0) {
+    if (HAFTI_IO_UNLIKELY(!trace.effects || (hafti_io_watches() & HAFTI_IO_TRACES) == 0)) {
         haft_observe(NULL);
         return;
     }
@@ -345,9 +358,11 @@ static void keep_effect(const haft_observed_t *what) {
         return;
     const hafti_io_runner_t *runner = worker != NULL ? worker->running : NULL;
     const char *effect = what->effect != NULL ? what->effect->name : NULL;
-    keep(events[what->kind], runner != NULL ? runner->task : NULL,
-         offset_of(what->kind == HAFT_OBSERVED_RESUME ? what->name : effect, false),
-         (uintptr_t)what->fiber, 0);
+    const char *text = what->kind == HAFT_OBSERVED_RESUME ? what->name : effect;
+    const void *task = runner != NULL ? runner->task : NULL;
+    enum hafti_io_event event = events[what->kind];
+    if (HAFTI_IO_UNLIKELY(!put_known(event, task, text, (uintptr_t)what->fiber, 0)))
+        keep(event, task, offset_of(text, false), (uintptr_t)what->fiber, 0);
 }
 
 /* ---- Operations ---- */

@@ -5,7 +5,7 @@
 
 #include "base.h"
 
-/* tools/haft-trace has the same numbers. */
+/* The events of a trace. tools/haft-trace has the same numbers. */
 enum hafti_io_event {
     HAFTI_IO_EVENT_NONE,
     HAFTI_IO_EVENT_SPAWN,     /* text: its name; other: the task that spawns it */
@@ -54,11 +54,11 @@ static inline bool hafti_io_is_traced(void) {
     const unsigned any = HAFTI_IO_TRACES | HAFTI_IO_PROBES | HAFTI_IO_COUNTS_WAKES;
     return HAFTI_IO_UNLIKELY(hafti_io_watches() & any);
 }
-/* Whether the order of tasks is kept: all of them go by the loop. */
+/* Whether the order of tasks is kept (by a trace or a tape): all of them go by the loop. */
 static inline bool hafti_io_is_told(void) {
     return hafti_io_is_traced() || HAFTI_IO_UNLIKELY(hafti_io_watches() & HAFTI_IO_TAPES);
 }
-/* Keeps an event of the calling thread, and tells the probes. `text` may be NULL; if it `is_new`,
+/* Keeps an event of the calling thread, and fires the probes. `text` may be NULL; if it `is_new`,
    the same address may have been another text's before. */
 void hafti_io_trace(enum hafti_io_event event, const void *task, const char *text, bool is_new,
                     uint64_t other, unsigned code);
@@ -75,12 +75,12 @@ HAFTI_IO_COLD void hafti_io_trace_frames(const void *task, void *const *addresse
 void hafti_io_count_wakes(bool count);
 HAFTI_IO_COLD void hafti_io_count_wake(const haft_io_task_t *task);
 uint64_t hafti_io_wakes_of(const char *name);
-/* If the environment asks for it; when a run begins. Returns the signal at which a trace is to
-   begin or to end, or 0. */
+/* Begins a trace when a run begins, if the environment asks for it. Returns the signal at which a
+   trace is to begin or to end, or 0. */
 int hafti_io_trace_as_asked(void);
 /* Begins a trace in the file that the environment names, or ends it; after the signal. */
 HAFTI_IO_COLD void hafti_io_trace_toggle(void);
-/* In a child of fork, to which the file does not belong. */
+/* To be called in a child of fork, to which the file does not belong. */
 void hafti_io_forget_trace(void);
 
 #endif

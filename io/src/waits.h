@@ -5,21 +5,22 @@
 
 #include "ready.h"
 
-/* For a cell that others know, but on which its task does not wait after all: takes what has been
+/* Gives up a cell that others know, on which its task does not wait after all; takes what has been
    won. */
 void hafti_io_cell_give_up(hafti_io_cell_t *cell);
 /* Whether the running task's stack, up to its innermost scope, is being unwound. It is not any more
    when an exception of C++ has taken the place of that. */
 bool hafti_io_is_unwinding(hafti_io_runner_t *runner);
-/* Withdraws what the task waits for; under the lock of its scope, which is `shared` or not. */
+/* Ends the wait of the runner's task by a cancel; under the lock of its scope, which is `shared` or
+   not. */
 void hafti_io_cell_cancel(hafti_io_runner_t *runner, bool shared);
 uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind, int64_t deadline,
                             const char *waits_for);
 
 /*
- * A task that is about to wait is looked at, if it has not been at this place last
- * (initialisers.c). A place is what the caller of the waiting function is, and how much of the
- * stack it has; the second says so for the function into which this is inlined.
+ * Looks at a task that is about to wait, unless its last wait was at this place (initialisers.c). A
+ * place is the caller of the waiting function and the depth of its stack; hafti_io_look_at finds
+ * both for the function into which it is inlined.
  */
 void hafti_io_find_initialisers(void); /* before the first task */
 HAFTI_IO_COLD void hafti_io_look_for_initialiser(const haft_io_task_t *task, const char *caller,
@@ -78,13 +79,13 @@ enum { HAFTI_IO_TURN = 256, HAFTI_IO_LIGHT = 1, HAFTI_IO_OF_SYSTEM = 4 };
 static inline bool hafti_io_is_in_turn(hafti_io_worker_t *worker, unsigned weight) {
     return HAFTI_IO_LIKELY((worker->operations += weight) <= HAFTI_IO_TURN);
 }
-/* Lets the others go first, if the caller is a task. False: a cancel has reached it, as it does
-   only if `kind` says so. */
+/* Lets the others go first, if the caller is a task. False: a cancel has reached it, as only waits
+   of some kinds allow. */
 HAFTI_IO_COLD bool hafti_io_goes_on_after_others(enum hafti_io_wait_kind kind);
 /* Sleeps for so long, whatever has cancelled the current task. One that is being unwound only lets
    the others go first. */
 HAFTI_IO_COLD void hafti_io_pause_after_cancel(int64_t nanoseconds);
-/* The two, for an operation of the library alone, on any thread. */
+/* Both of these, for an operation of the library alone, on any thread. */
 static inline bool hafti_io_has_its_turn(enum hafti_io_wait_kind kind) {
     hafti_io_worker_t *worker = hafti_io_worker();
     return HAFTI_IO_LIKELY(worker == NULL || hafti_io_is_in_turn(worker, HAFTI_IO_LIGHT)) ||
@@ -150,7 +151,7 @@ static inline void hafti_io_take_place(haft_io_waiting_t *list, hafti_io_place_t
 }
 void hafti_io_take_first_place(haft_io_waiting_t *list, hafti_io_place_t *place);
 void hafti_io_leave_place(hafti_io_place_t *place);
-/* The same for the first of a list that is not empty. */
+/* Takes the first place out of a list that is not empty. */
 static inline hafti_io_place_t *hafti_io_first_leaves(haft_io_waiting_t *list) {
     hafti_io_place_t *place = list->first;
     list->first = place->next;
@@ -163,7 +164,7 @@ static inline hafti_io_place_t *hafti_io_first_leaves(haft_io_waiting_t *list) {
  * of waiters that are to go on are therefore won under the lock, and the waiters are woken without
  * it.
  */
-/* The first whose cell can be won; NULL: there is none. */
+/* Claims the first place whose cell can be won; NULL: there is none. */
 static inline hafti_io_place_t *hafti_io_claim_first(haft_io_waiting_t *list) {
     while (list->first != NULL) {
         hafti_io_place_t *place = hafti_io_first_leaves(list);
@@ -176,7 +177,7 @@ static inline void hafti_io_let_go(const hafti_io_place_t *place) {
     if (place != NULL)
         hafti_io_cell_finish(place->cell, place->outcome);
 }
-/* All, by their `next`. */
+/* Claims all, in a list by their `next`. */
 hafti_io_place_t *hafti_io_claim_all(haft_io_waiting_t *list);
 void hafti_io_let_all_go(hafti_io_place_t *places);
 /* Waits in the list; called under the lock, returns without it. Returns 0, and in `*given`, if that
@@ -189,8 +190,8 @@ int hafti_io_wait_at(hafti_io_place_t *place, uint32_t *lock, int64_t deadline,
 int hafti_io_code_of(uint32_t outcome);
 
 /*
- * Around the wait of a task for the end of another, which goes first if it has not started. The
- * first returns what the second has to put back.
+ * Called before and after the wait of a task for the end of another, which goes first if it has not
+ * started. The first returns a value that the second puts back.
  */
 static inline int hafti_io_let_start_first(haft_io_task_t *self, haft_io_task_t *task) {
     const int outer_dive = self->worker->dives_to;

@@ -12,7 +12,7 @@ typedef struct wakes {
 } wakes_t;
 static wakes_t all[PLACES];
 
-/* Not 0. */
+/* The hash of a name; never 0. */
 static uint64_t hash_of(const char *name) {
     uint64_t hash = UINT64_C(0xCBF29CE484222325);
     for (size_t i = 0; i < SIZE && name != NULL && name[i] != '\0'; i++)

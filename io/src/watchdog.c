@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The watchdog: a thread that finds tasks which hold theirs. Every half of the limit it looks at
- * each worker: how many tasks it has resumed and how often it has polled says whether the same task
- * runs as the last time. The thread's processor time counts, and the time for which looks have
- * found it blocked in the kernel; not the time for which it waits for a processor, or in which the
- * process is stopped. The thread that one has held for longer than the limit is interrupted by a
- * signal, whose handler looks again, and writes the task's name and its own backtrace; and so again
- * after twice the limit, four times, and on: the signal may come where a backtrace ends at once (an
- * entry of AArch64's PLT, which has no unwind information). So a worker does nothing for it but to
- * say which runner is running.
+ * each worker: the number of tasks that it has resumed and the number of its polls show whether the
+ * same task runs as the last time. The thread's processor time counts, and the time for which looks
+ * have found it blocked in the kernel; not the time for which it waits for a processor, or in which
+ * the process is stopped. The thread that one has held for longer than the limit is interrupted by
+ * a signal, whose handler looks again, and writes the task's name and its own backtrace; and so
+ * again after twice the limit, four times, and on: the signal may come where a backtrace ends at
+ * once (an entry of AArch64's PLT, which has no unwind information). So all that a worker does for
+ * it is to store which runner is running.
  */
 #include "haft/interrupted.h"
 #include "inside.h"
@@ -164,7 +164,7 @@ void hafti_io_watchdog_catch(void) {
     pthread_once(&catching, catch_signal);
 }
 
-/* The thread that has begun to give it goes on. */
+/* Waits MOST milliseconds, and longer if the thread has begun to fill the glimpse by then. */
 bool hafti_io_watchdog_glimpse(hafti_io_worker_t *worker, hafti_io_glimpse_t *glimpse) {
     enum { MOST = 200 }; /* milliseconds */
     static const struct timespec moment = {.tv_nsec = HAFT_IO_MILLISECOND};
@@ -202,7 +202,7 @@ int64_t hafti_io_processor_time(const hafti_io_worker_t *worker) {
 }
 
 /* Whether the thread sleeps in the kernel, as one does that waits for a lock, or for the disk.
-   Where the system does not tell, none does. */
+   False where the system does not show it. */
 static bool is_blocked(const hafti_io_worker_t *worker) {
     char path[64], text[256];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The calling thread's worker, its clock, its tasks' deadlines, and how it is woken: what all that
-   lies above asks of the scheduler's state. */
+/* The calling thread's worker, its clock, its tasks' deadlines, and how it is woken: the parts of
+   the scheduler's state that all floors above use. */
 #include "system_call.h"
 #include "workers.h"
 
@@ -47,8 +47,8 @@ int64_t hafti_io_worker_now(const hafti_io_worker_t *worker) {
     return worker->simulated != NULL ? worker->simulated->now : hafti_io_clock();
 }
 
-/* Roughly, if nothing waits for the back end or a time: that costs less, and is enough to show how
-   long a task has waited. */
+/* Reads the clock roughly if nothing waits for the back end or a time: that costs less, and is
+   enough to show how long a task has waited. */
 HAFTI_IO_HOT void hafti_io_set_clock(hafti_io_worker_t *worker) {
     bool roughly =
         !hafti_io_is_awaited(worker) && !worker->times_polls && worker->simulated == NULL;
@@ -87,7 +87,7 @@ void hafti_io_await_look(hafti_io_crew_t *crew) {
     hafti_io_unguard(&crew->look_lock);
 }
 
-/* The address may be another thing's by now; that has a needless look at itself then. */
+/* The address may belong to another object by now, whose thread then wakes and looks in vain. */
 void hafti_io_wake_thread(hafti_io_cell_t *cell) {
     hafti_io_futex(&cell->word, FUTEX_WAKE, 1, NULL);
 }

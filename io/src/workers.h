@@ -11,9 +11,10 @@
 #include <haft/shown.h>
 #include <haft/turns.h>
 
-/* One that was never used; NULL: no memory. It stays a record of this kind, of whichever worker. */
+/* Returns a record that was never used; NULL: no memory. It stays a record of this kind, of
+   whichever worker. */
 void *hafti_io_new_record(hafti_io_worker_t *worker, hafti_io_records_t *records, size_t size);
-/* All, of both kinds, at the end of the run. */
+/* Frees all records, of both kinds, at the end of the run. */
 void hafti_io_free_records(hafti_io_worker_t *worker);
 /* For debuggers, as the further lists of this name (shown.c). */
 extern const haft_shown_t hafti_io_shown_records[];
@@ -23,8 +24,8 @@ struct hafti_io_descriptor; /* descriptors.h */
 enum { HAFTI_IO_TASKS_BETWEEN_POLLS = 64 }; /* at most, so that neither I/O nor timers starve */
 
 /*
- * The kinds of operations on a descriptor: what people call each, and the events of poll(2) after
- * which it is tried again (of POLL its own).
+ * The kinds of operations on a descriptor: the name of each for people, and the events of poll(2)
+ * after which it is tried again (of POLL its own).
  *
  *   `buffer` is       | of
  *   where to tell which memory it is | READ_LENT
@@ -82,16 +83,18 @@ typedef struct hafti_io_backend {
        8 us, on epoll a third of the instructions (bench/io, echo). A back end that has no shorter
        way has hafti_io_transfer_generally, which calls `operate`. */
     hafti_io_transfer_t *transfer;
-    /* From now on what can be read there wakes the waiters, also what has come already and no task
-       has seen; the caller becomes one before the next poll. False: it does not, or there is
-       something to read. NULL: it never does. */
+    /* From now on bytes that can be read there wake the waiters, also bytes that have come already;
+       the caller becomes a waiter before the next poll. False: they do not, or there is something
+       to read. NULL: they never do. */
     bool (*watch)(hafti_io_worker_t *worker, struct hafti_io_descriptor *entry, int descriptor);
     /* Sends memory that is lent, of the last message before a rest. Returns how many bytes were
        sent, or an error; or HAFTI_IO_LATER: the memory is the back end's, which sends it before the
-       next poll, and if that fails says so in `sending` and wins its cell. NULL: it cannot. */
+       next poll, and if that fails stores the error in `sending` and wins its cell. NULL: the back
+       end cannot. */
     ssize_t (*send_last)(hafti_io_worker_t *worker, int descriptor, hafti_io_sending_t *sending,
                          hafti_io_lent_t *lent, size_t size);
-    /* After that, when the cell was won: sends it, if there was no poll. */
+    /* Called after HAFTI_IO_LATER, when the cell was won: sends the memory, if there was no
+       poll. */
     void (*settle)(hafti_io_worker_t *worker, const hafti_io_sending_t *sending);
     int (*close)(hafti_io_worker_t *worker, int descriptor);
     /* The descriptor, which was waited on by the worker, is about to be closed; any thread. NULL:
@@ -169,12 +172,12 @@ struct hafti_io_worker {
         ready; /* the queue of tasks that can run here, and of new ones that must not be stolen */
     hafti_io_link_t polled; /* the queue of those that the last poll has woken */
     hafti_io_link_t *woken; /* where what can go on goes: `ready`; `polled` while the loop polls */
-    unsigned foreseen;      /* the first of `polled`, as many as their memory was asked for */
+    unsigned foreseen;      /* so many of `polled`, from the first on, have been prefetched */
     bool shared;            /* the run is */
-    /* It is not, nor is this a child of fork, nor is a close put off, nor is a trace or a record
-       kept: what is done often takes short ways, which saves 0.7 us of a message of 9 us on epoll,
-       and a fifth of the time of one through a channel (bench/io, echo and channel). All else is
-       asked where they end, so it costs nothing on them. */
+    /* The run is not shared, this is no child of fork, no close is put off, and no trace or record
+       is kept: then frequent work takes short paths, which saves 0.7 us of a message of 9 us on
+       epoll, and a fifth of the time of one through a channel (bench/io, echo and channel). Rarer
+       conditions are tested at the end of these paths, so they cost nothing on them. */
     bool plain;
     bool favours;        /* the first of `ready` goes before tasks that have not started */
     bool searching;      /* counted as such in the crew's parking */
@@ -215,7 +218,7 @@ struct hafti_io_worker {
     haft_io_counters_t counters;               /* any thread reads */
     hafti_io_lent_t *lent[HAFTI_IO_MOST_KEPT]; /* that its next reads may have */
     unsigned put_off;  /* closes that are left to users of the descriptor; in a run that is alone */
-    unsigned searches; /* so often it looks for work before it sleeps */
+    unsigned searches; /* how often it looks for work before it sleeps */
     int64_t slept_at;  /* when it slept last */
     int64_t doze; /* nobody wakes it to search in its next sleep, of at most so long; 0: a sleep
                           is one until it is woken */
@@ -223,7 +226,7 @@ struct hafti_io_worker {
     const haft_io_around_sleep_t *around_sleep; /* or NULL */
     hafti_io_pauses_t *pauses;                  /* in place of sleeping; or NULL */
     unsigned unsearched,
-        unsearched_next; /* so often it sleeps without a search, now and the next time */
+        unsearched_next; /* how often it sleeps without a search, now and the next time */
     int epoll, waker;    /* or -1: see epoll.c, waker.c */
     hafti_io_runner_t *idle;
     unsigned idle_count;
@@ -235,7 +238,7 @@ struct hafti_io_worker {
     uint64_t fair_at;         /* the count of tasks when a waiter was not favoured */
     int dives_to; /* the newest offered go first, down to this number; negative: the oldest do */
     pthread_t thread;
-    pid_t thread_number;                         /* the system's, for those who look on */
+    pid_t thread_number;                         /* the system's, for haft-top and debuggers */
     struct hafti_io_glimpse *glimpse;            /* asked for of its thread; any thread */
     hafti_io_seen_t seen[HAFTI_IO_MOST_THREADS]; /* by index in the crew */
     /* Once it has had a task with thread-locals of its own (own_threads.h): what the thread pointer
@@ -294,14 +297,14 @@ static inline bool hafti_io_uses_uncounted(const hafti_io_worker_t *worker) {
     return HAFTI_IO_LIKELY(worker->plain) ||
            (!worker->shared && !worker->forked && worker->put_off == 0);
 }
-/* After one of the conditions of `plain` has changed; by its thread. A trace that another thread
-   has begun or ended is seen when the worker polls. */
+/* Computes `plain` after one of its conditions has changed; by the worker's thread. A trace that
+   another thread has begun or ended is seen when the worker polls. */
 static inline void hafti_io_set_plain(hafti_io_worker_t *worker) {
     worker->plain =
         !worker->shared && !worker->forked && worker->put_off == 0 && !hafti_io_is_told();
 }
 int64_t hafti_io_worker_now(const hafti_io_worker_t *worker);
-/* Whether a poll that comes late keeps anybody waiting. */
+/* Whether a poll that comes late would keep a task or a timer waiting. */
 static inline bool hafti_io_is_awaited(const hafti_io_worker_t *worker) {
     return worker->waiting != 0 || worker->timers.count != 0 || worker->shared;
 }
@@ -316,7 +319,7 @@ void hafti_io_copy_worker(const char *from, char *to);
 /* Ends the worker's poll, if it is in one that may block, or the next; any thread. */
 void hafti_io_rouse(hafti_io_worker_t *worker);
 
-/* Around the wait of a task that the back end has something to do with. */
+/* Called before and after the wait of a task that the back end will end. */
 static inline void hafti_io_count_in(haft_io_task_t *task) {
     task->worker->waiting++;
     task->runner->counted = true;
@@ -327,7 +330,7 @@ static inline void hafti_io_count_out(haft_io_task_t *task) {
     task->runner->counted = false;
 }
 
-/* The calling thread's. Looked up afresh by every call: a task may be on another thread than
+/* The calling thread's worker. Looked up afresh by every call: a task may be on another thread than
    before. */
 extern __thread __attribute__((tls_model("initial-exec"), visibility("hidden")))
 hafti_io_worker_t *hafti_io_this_worker;
@@ -342,7 +345,7 @@ static inline hafti_io_worker_t *hafti_io_worker(void) {
 #else
 hafti_io_worker_t *hafti_io_worker(void);
 #endif
-/* NULL: the caller is in none. */
+/* The simulation that the caller is in; NULL: none. */
 static inline hafti_io_simulated_t *hafti_io_simulated(void) {
     const hafti_io_worker_t *worker = hafti_io_worker();
     return worker != NULL ? worker->simulated : NULL;
@@ -378,20 +381,21 @@ static inline haft_io_task_t *hafti_io_this_task(void) {
 static inline bool hafti_io_is_in_child(const haft_io_task_t *task) {
     return task != NULL && task->worker->forked;
 }
-/* Before its task is suspended: from now on its deadlines may pass. */
+/* Adds the timers of the task's deadlines before it is suspended: from now on they may pass. */
 HAFTI_IO_COLD void hafti_io_arm_all(hafti_io_runner_t *runner);
 static inline void hafti_io_arm_deadlines(hafti_io_runner_t *runner) {
     if (HAFTI_IO_UNLIKELY(runner->unarmed))
         hafti_io_arm_all(runner);
 }
-/* Before anything is changed for a task that is about to wait: does not return there. */
+/* Reports a wait in a child of fork, before anything is changed for the task that is about to
+   wait. */
 static inline void hafti_io_check_may_wait(const haft_io_task_t *task) {
     if (HAFTI_IO_UNLIKELY(hafti_io_is_in_child(task)))
         hafti_io_waits_in_child(task);
 }
-/* Puts it into the worker's inbox; any thread. */
+/* Puts the task into the worker's inbox; any thread. */
 void hafti_io_post(hafti_io_worker_t *worker, haft_io_task_t *task);
-/* Puts it at the end of the queue of its worker, which is the caller's. */
+/* Puts the task at the end of the queue of its worker, which is the caller's. */
 static inline void hafti_io_enqueue(hafti_io_worker_t *worker, haft_io_task_t *task) {
     hafti_io_append(&worker->ready, &task->queued);
 }

@@ -19,7 +19,7 @@ static size_t gathered(const haft_io_writer_t *writer) {
     return writer->end - writer->start;
 }
 
-/* The kernel has taken this many bytes: first the gathered ones, and then some of the further ones,
+/* Removes bytes that the kernel has taken: first gathered ones, and then some of the further ones,
    whose number is returned. */
 static size_t take(haft_io_writer_t *writer, size_t done) {
     size_t first = done < gathered(writer) ? done : gathered(writer);

@@ -42,7 +42,7 @@ take_turns(hafti_io_worker_t *worker, hafti_io_runner_t *next, const bool owns) 
     hafti_io_begin_turn(worker, next, worker->shared, owns);
 }
 
-/* There is no other task that could run. */
+/* Goes on with the same task: there is no other that could run. */
 static inline int goes_on(hafti_io_worker_t *worker) {
     HAFTI_IO_COUNT(worker->resumed);
     worker->operations = worker->turn_begins;

@@ -3,8 +3,8 @@
  * Counts the blocks of memory that a test and the library have, for tests that look whether any is
  * left.
  *
- * The linker puts these functions (__wrap_) in the way of the C library's. The test says before it
- * includes this which of them fail: FAILS_TO_ALLOCATE(name, size).
+ * The linker puts these functions (__wrap_) in the way of the C library's. The test defines before
+ * it includes this which of them fail: FAILS_TO_ALLOCATE(name, size).
  */
 #ifndef HAFT_IO_BLOCKS_H
 #define HAFT_IO_BLOCKS_H

@@ -3,7 +3,7 @@
  * A cancel, or a deadline that passes, at each wait of programs that use everything, and at each
  * two of their waits: of the scope of the whole, or of the innermost around the wait; before the
  * back end knows of the wait, when others have run, when the thread has polled. Afterwards no
- * descriptor, stack, memory, timer, waiter or registered operation is left, and the scope says
+ * descriptor, stack, memory, timer, waiter or registered operation is left, and the scope ends with
  * -ETIMEDOUT if its deadline has cut something short, and only then.
  *
  * The linker puts functions of this file (__wrap_) in the way of the library's waits and

@@ -135,7 +135,7 @@ static inline void check_seeds(void *(*body)(void *), int count, haft_io_simulat
 }
 
 /* For how many seconds, or over how many plans, to go on with what can go on for as long as one
-   likes: as the variable of the environment says, or else the campaign. */
+   likes: by the variable of the environment, or else by the campaign. */
 static inline double check_campaign(const char *variable, double in_short, double in_long) {
     const char *text = getenv(variable), *campaign = getenv("HAFT_CAMPAIGN");
     if (text != NULL)

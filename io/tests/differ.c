@@ -958,7 +958,8 @@ static bool may_do_event(course_t *course, const step_t *step) {
         /* A listener's are lost, but for those that the library has taken (docs/limits.md). */
         return (kind != TCP_LISTENER && kind != UNIX_LISTENER) || side->unread == 0;
     case CLOSE:
-        /* One that has begun to write is told of the reset, and who begins then, of the end. */
+        /* A task that has begun to write is told of the reset, and one that begins then, of the
+           end. */
         if (kind != EVENT && step->side != NOBODY && course->sides[1 - step->side].writer != NULL)
             return false;
         course->plan->interrupts |=

@@ -492,7 +492,7 @@ static void so_is_one_in_a_simulation(void) {
         fail_everywhere(NULL);
 }
 
-/* There may be no stack: the call that wants one says so. */
+/* There may be no stack: the call that wants one fails with -ENOMEM. */
 static void go_on(const haft_error_t *error) {
     (void)error;
 }

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Where liburing is older than the sources need, or is missing, libhaft-io is configured for epoll, and one line says
-# why.
+# Where liburing is older than the sources need, or is missing, libhaft-io is configured for epoll, and one line has
+# the reason.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

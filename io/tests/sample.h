@@ -362,7 +362,7 @@ BODY(use_descriptors) {
 static int listeners[2];
 static char socket_path[64];
 
-/* Closed by who opened the scope: a task that gets no stack fails before it has run. */
+/* The task that opened the scope closes it: a task that gets no stack fails before it has run. */
 static int accepted[2];
 static void close_accepted(__attribute__((unused)) const int *unused) {
     for (int i = 0; i < 2; i++)

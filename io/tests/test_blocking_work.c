@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Blocking calls that a cancel leaves: who frees their arguments, whenever it comes. And those for
-   which the thread waits, with all its tasks. */
+/* Blocking calls that a cancel leaves: which side frees their arguments, whenever it comes. And
+   those for which the thread waits, with all its tasks. */
 #include "check_io.h"
 
 #include <pthread.h>
@@ -114,8 +114,8 @@ static void a_call_that_has_not_begun_is_freed_at_once(void) {
     CHECK_EQUAL(freed, 9);
 }
 
-/* One thread at a time works for those who wait; what was left is not counted, whether the next
-   call comes then or waits. */
+/* One thread at a time works for the tasks that wait; what was left is not counted, whether the
+   next call comes then or waits. */
 BODY(call_beside_the_left) {
     CHECK_EQUAL(haft_io_scope(cancel_what_has_begun, NULL, NULL), -ECANCELED);
     call_at_once(NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Streams of numbered bytes, whose operations are cancelled and meet deadlines at random moments:
- * the answer of each says exactly how many bytes it has moved, so that nothing is lost, moved
- * twice, or out of order.
+ * the answer of each is exactly how many bytes it has moved, so that nothing is lost, moved twice,
+ * or out of order.
  *
  * A test that fails prints its seed; HAFT_IO_SEED=... begins with that one. The moments are the
  * system's, so the same seed need not fail again. HAFT_BYTES_SECONDS=60 goes on for a minute.
@@ -33,7 +33,7 @@ typedef struct side {
     ssize_t answer;
     bool at_end;
     ssize_t (*operate)(struct side *side);
-    unsigned turns; /* until who cancels the operation does so; NO_CANCEL: nobody does */
+    unsigned turns; /* until the operation is cancelled; NO_CANCEL: it is not */
     atomic_bool is_cut, was_cut_before_cancel, is_cancelled;
 } side_t;
 
@@ -161,7 +161,8 @@ static void *operate(void *argument) {
 static bool is_due(const side_t *side, int code) {
     if (side->turns == NO_CANCEL)
         return code == (side->is_cut ? -ETIMEDOUT : 0);
-    /* The deadline has cut short who would have cancelled; or the operation, before he did so. */
+    /* The deadline has cut short the task that would have cancelled; or the operation, before
+       that. */
     if (!side->is_cancelled || side->was_cut_before_cancel)
         return code == -ETIMEDOUT;
     /* Another thread may have seen the deadline while he was about to cancel. */

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- Those who wait ---- */
+/* ---- The tasks that wait ---- */
 
 static int ends[2], others[2];
 
@@ -136,7 +136,7 @@ static const struct wait *current;
 
 static haft_io_event_t waiting;
 
-/* The event is set when the dump says that a task waits. */
+/* The event is set when the dump shows that a task waits. */
 static void await_wait(void) {
     char text[2048], awaited[32];
     snprintf(awaited, sizeof awaited, "waits for: %s on ", current->waits_for);
@@ -157,7 +157,7 @@ static void *wait_in_vain(void *unused) {
     return unused;
 }
 
-/* ---- Those who close ---- */
+/* ---- The tasks that close ---- */
 
 /* By a function of the program's. */
 static bool replaces;
@@ -265,7 +265,7 @@ static void close_for_two(const haft_io_run_options_t *options) {
     CHECK_EQUAL(write(full_pipe[1], "wrong", 5), 5);
     for (int i = 0; i < 2 * (WAITS - 1); i++) {
         pthread_t thread;
-        /* (Only a listener has several who wait.) */
+        /* (Only a listener has several tasks that wait.) */
         current = &waits[i / 2];
         replaces = i % 2 == 1;
         if (current->wait != accept_one && current->wait != wait_for_first)
@@ -287,8 +287,8 @@ static void a_close_ends_the_waits_of_all_runs(void) {
 
 /* ---- By a function of the program's ---- */
 
-/* A reader does not miss that the number is another file's, however often it is, nor who replaces
-   it that the reader has gone: one of them would wait for ever. */
+/* A reader does not miss that the number is another file's, however often it is, nor does the task
+   that replaces it miss that the reader has gone: one of them would wait for ever. */
 enum { REPLACEMENTS = 200 };
 static bool both_ways;
 static int

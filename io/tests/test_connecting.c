@@ -67,7 +67,7 @@ static void listen_at(place_t *place, int backlog) {
     if (backlog >= 0)
         CHECK_EQUAL(listen(place->listener, backlog), 0);
 }
-/* Its queue is full, so the kernel takes no notice of who connects. */
+/* Its queue is full, so the kernel ignores clients that connect. */
 static void listen_silently(place_t *place) {
     listen_at(place, 0);
     for (int i = 0; i < 4; i++) {
@@ -141,7 +141,7 @@ BODY(connect_to_nobody) {
 static void the_first_ones_error_is_returned_if_all_fail(void) {
     int before = check_descriptors();
     CHECK_RUNS(connect_to_nobody);
-    /* An attempt may have failed before who started it goes on. */
+    /* An attempt may have failed before the task that started it goes on. */
     for (int i = 0; i < 200; i++)
         CHECK_EQUAL(
             haft_io_run_with(&(haft_io_run_options_t){.threads = 2}, connect_to_nobody, NULL), 0);

@@ -74,7 +74,7 @@ static void *stay_and_spawn(void *argument) {
     return NULL;
 }
 
-/* ---- Who opens the scope, and leaves it ---- */
+/* ---- The task that opens the scope, and leaves it ---- */
 
 HAFT_EFFECT(get_out, void, {});
 

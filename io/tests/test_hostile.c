@@ -2,8 +2,8 @@
 /*
  * Very many connections at once whose tasks answer from lent memory, and whose peers do what
  * they like: they send a message in pieces, or more than one block of lent memory holds, close
- * halfway, reset, never read, or say nothing. Each task comes to its end, with the end of the
- * stream or an error of the connection; who reads gets his own bytes back.
+ * halfway, reset, never read, or send nothing. Each task comes to its end, with the end of the
+ * stream or an error of the connection; a peer that reads gets its own bytes back.
  *
  * A process may have too few descriptors for both sides. So the peers are a child of fork; under
  * tools, where the connections are few, they are another thread.
@@ -137,7 +137,7 @@ static void *connect_peers(void *unused) {
     return unused;
 }
 
-/* ---- Those who answer ---- */
+/* ---- The tasks that answer ---- */
 
 static int ended, failed;
 static void *answer(void *connection) {

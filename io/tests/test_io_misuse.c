@@ -557,7 +557,7 @@ static void mistakes_are_named(void) {
         CHECK_ABORTS(in_a_task, mistakes[i].message);
     }
     mistake = give_back_twice;
-    if (!CHECK_ADDRESS_SANITIZER) /* which says so itself */
+    if (!CHECK_ADDRESS_SANITIZER) /* which reports it itself */
         CHECK_ABORTS(in_a_task, "Memory that haft_io_read_lent has given is given back twice");
     mistake = break_no_end;
     CHECK_ABORTS(in_a_simulation, "haft_io_simulated_break was given no open end of a stream");

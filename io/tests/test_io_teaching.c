@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call that is a mistake of the program returns an error number, and says on the error handler
+/* A call that is a mistake of the program returns an error number, and reports on the error handler
    what is wrong, with which value, and what to write instead. */
 #include "../../core/tests/teaching.h"
 #include "check_io.h"
@@ -60,6 +60,14 @@ static void runs_with_options_that_cannot_be_are_refused(void) {
     REFUSES(haft_io_run_with(&with_signal, return_argument, NULL), EINVAL,
             "haft_io_run: no run can be dumped on signal 9: write one that can be caught and that "
             "no fault sends, such as SIGUSR1, or 0 for none");
+    const haft_io_run_options_t with_file = {.keep_requests = "/proc/self/stat"};
+    REFUSES(haft_io_run_with(&with_file, return_argument, NULL), ENOTDIR,
+            "haft_io_run: requests cannot be kept in '/proc/self/stat', which is a file or below "
+            "one: name a folder, which is made if it is not there (keep_requests, or "
+            "HAFT_IO_KEEP_REQUESTS)");
+    const haft_io_run_options_t below_file = {.keep_requests = "/proc/self/stat/kept"};
+    CHECK_EQUAL(haft_io_run_with(&below_file, return_argument, NULL), -ENOTDIR);
+    haft_take_refusal(-ENOTDIR, NULL, 0);
     static const int signals[] = {-1, SIGSTOP, SIGSEGV, SIGFPE, 1000};
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
         const haft_io_run_options_t options = {.dump_signal = signals[i]};
@@ -101,7 +109,10 @@ static void *begin_a_run(void *unused) {
 static void *step_elsewhere(void *unused) {
     REFUSES(haft_io_stepper_step(stepper, 0), EXDEV,
             "haft_io_stepper_step: this is another thread than the one that has made the stepper: "
-            "step it there");
+            "step and end it there");
+    REFUSES(haft_io_stepper_end(stepper), EXDEV,
+            "haft_io_stepper_end: this is another thread than the one that has made the stepper: "
+            "step and end it there");
     return unused;
 }
 
@@ -217,7 +228,7 @@ static void a_second_reader_of_a_stream_is_refused(void) {
     haft_io_close(88);
 }
 
-/* ---- Who gets the words ---- */
+/* ---- Where the words go ---- */
 
 static void err_twice(void) {
     haft_set_error_handler(NULL);

@@ -225,7 +225,7 @@ static void a_poll_tells_of_all_events_that_were_asked_for(void) {
     CHECK_EQUAL(haft_io_run_with(options, poll_for_several_events, NULL), 0);
 }
 
-/* ---- Who waits for something else than bytes ---- */
+/* ---- Tasks that wait for something else than bytes ---- */
 
 static void *wait_for_the_end(void *unused) {
     (void)unused;
@@ -489,7 +489,7 @@ BODY(read_many_at_once) {
         readers[i] = haft_io_async(read_one_of_many, check_number(i));
     }
     haft_io_sleep(HAFT_IO_MILLISECOND);
-    for (int j = 0; j < MESSAGES; j++) /* for whom there is no memory at first */
+    for (int j = 0; j < MESSAGES; j++) /* for which there is no memory at first */
         for (int i = 0; i < MANY; i++) {
             char byte = (char)(1 + (i + j) % 100);
             sent += byte;

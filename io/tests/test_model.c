@@ -455,7 +455,7 @@ static void *receive_value(void *argument) {
         code = chosen >= 0 ? choices[chosen].code : chosen;
     } else {
         chosen = (int)draw(2);
-        limit = soon(); /* while all who send may wait for the other channel */
+        limit = soon(); /* while all senders may wait for the other channel */
         code = haft_io_channel_receive_until(channels[chosen], &value, limit);
     }
     CHECK(may_be(code, limit) || (code == -EPIPE && senders == 0));

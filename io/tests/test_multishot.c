@@ -69,7 +69,7 @@ static void accept_one_of_many(void) {
     haft_io_join(accepting, NULL);
 }
 
-/* ---- Who has come is served ---- */
+/* ---- Each client that has come is served ---- */
 
 BODY(accept_late) {
     listen_somewhere();
@@ -136,7 +136,7 @@ static void a_cancelled_accept_leaves_the_connections_to_the_next(void) {
         CHECK_EQUAL(haft_io_run_with(options, accept_and_be_cancelled, NULL), 0);
 }
 
-/* ---- Who was not taken is not left behind ---- */
+/* ---- A client that was not taken is not left behind ---- */
 
 static void check_ended(void) {
     int ended = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* No thread of a run stands in a system call, whatever the mode of the descriptor, and whoever else
-   uses it. */
+/* No thread of a run stands in a system call, whatever the mode of the descriptor, and whatever
+   else uses it. */
 #define _GNU_SOURCE /* posix_openpt */
 #include "check_io.h"
 #include "terminals.h"
@@ -344,7 +344,7 @@ static void a_file_that_is_written_through_is_written_in_one_piece_by_the_pool(
     close(file);
 }
 
-/* A task that is being cancelled says so in a log. */
+/* A task that is being cancelled writes that to a log. */
 static void write_a_last_line(const int *log) {
     CHECK_EQUAL(haft_io_write(*log, "over\n", 5), 5);
 }

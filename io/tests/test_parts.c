@@ -116,7 +116,7 @@ static ssize_t read_line(void) {
     haft_io_reader_t reader = {.descriptor = ours, .memory = memory, .size = sizeof memory};
     return haft_io_reader_line(&reader, &line);
 }
-/* It says how much has come. */
+/* It returns how much has come. */
 static ssize_t receive_all(void) {
     char bytes[SIZE];
     CHECK_EQUAL(haft_io_receive(ours, bytes, sizeof bytes, MSG_WAITALL), replaced_after);

@@ -156,7 +156,7 @@ static void who_only_looks_lets_the_others_run(void) {
     CHECK_RUNS(busy);
 }
 
-/* ---- On two threads: who polls, who writes, who closes may be on either ---- */
+/* ---- On two threads: the tasks that poll, write and close may be on either ---- */
 
 enum { PAIRS = 100 };
 static int wires[PAIRS][2];
@@ -289,7 +289,7 @@ int __wrap_poll(struct pollfd *which, nfds_t count, int milliseconds) {
     polls++;
     return __real_poll(which, count, milliseconds);
 }
-/* It looks once before it waits: the kernel's answer says the rest. */
+/* It looks once before it waits: the kernel's answer has the rest. */
 BODY(wait_for_one) {
     open_pipes();
     haft_io_spawn(write_to_the_seventh, NULL);

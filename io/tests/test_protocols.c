@@ -2,7 +2,8 @@
 /*
  * The queue that is stolen from and the parking of threads, in every order of their steps: the code
  * itself (queue.h, parking.h), whose threads are fibers here that perform `step` before each access
- * to what they share. The handler chooses who goes on, and begins anew for each other choice.
+ * to what they share. The handler chooses the task that goes on, and begins anew for each other
+ * choice.
  *
  * A state that was seen before is not gone on from: what is shared, and for each thread what it has
  * read at its steps, since nothing else tells it what to do. Orders of memory that are weaker than

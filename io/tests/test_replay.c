@@ -364,7 +364,7 @@ static void a_record_that_is_cut_at_any_byte_replays_up_to_there(void) {
     for (size_t size = 0; size < (size_t)status.st_size; size += step) {
         copy_part(copy, size);
         int end = replay_apart(ask_little, words, sizeof words);
-        CHECK(end == 3 || end == 1 || end == 0); /* the last byte says only that the run ended */
+        CHECK(end == 3 || end == 1 || end == 0); /* the last byte means only that the run ended */
         CHECK(end == 0 || words[0] != '\0');
         CHECK(trace->size >= reached || end == 1);
         CHECK(memcmp(trace->text, whole.text, trace->size) == 0);

@@ -621,7 +621,7 @@ static void who_is_cancelled_while_it_waits_for_calls_does_not_go_on(void) {
     CHECK_RUNS(cancel_who_waits_for_several);
 }
 
-/* Scopes in scopes take no stack of who cancels or dumps them, which is a task's. */
+/* Cancelling or dumping scopes in scopes takes no more of the stack, which is a task's. */
 static haft_io_scope_t *outermost;
 static haft_io_event_t is_deep;
 static int left;
@@ -667,7 +667,7 @@ static void scopes_may_be_as_deep_as_there_is_memory_for(void) {
                 0);
 }
 
-/* ---- Who is told of a cancel ---- */
+/* ---- The tasks that are told of a cancel ---- */
 
 typedef struct told {
     haft_io_on_cancel_t on_cancel;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The date of a simulation, which is its own: it begins as the options say, in each one anew. */
+/* The date of a simulation, which is its own: it begins at the options' date, in each one anew. */
 #include "check_io.h"
 
 #include <sys/stat.h>

@@ -315,7 +315,7 @@ static void a_connect_waits_for_room_and_a_close_resets_who_was_not_accepted(voi
     check_seeds(fill_a_backlog, 20, with_network);
 }
 
-/* Two wait to be accepted, and four for room, in turn, of whom the first three give up just when
+/* Two wait to be accepted, and four for room, in turn; the first three of these give up just when
    the two are accepted. In some orders they have been given the room by then. */
 static void *connect_by(void *deadline) {
     haft_io_scope_options_t options = {.deadline = (intptr_t)deadline};

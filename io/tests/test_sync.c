@@ -628,7 +628,7 @@ BODY(wait_for_what_ends) {
     }
     return NULL;
 }
-/* The promise is in the frame of who keeps it. */
+/* The promise is in the frame of the task that keeps it. */
 static void *keep_and_forget(void *where) {
     haft_io_promise_t mine = {.value = NULL};
     *(haft_io_promise_t **)where = &mine;

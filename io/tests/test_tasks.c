@@ -959,8 +959,8 @@ static void mistakes_go_to_the_error_handler_which_may_leave(void) {
     haft_set_error_handler(NULL);
 }
 
-/* A wait in a child of fork leaves nothing in the list of those who wait: the frame that it would
-   lie in is gone. */
+/* A wait in a child of fork leaves nothing in the list of waiters: the frame that it would lie in
+   is gone. */
 static struct {
     haft_io_mutex_t mutex;
     haft_io_semaphore_t semaphore;

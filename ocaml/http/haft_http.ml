@@ -217,7 +217,6 @@ let stoppable what begin_ take =
   Loop.suspend what (fun fiber resume ->
       let cancelled = ref None and work = ref 0 in
       let finish code =
-        fiber.withdraw <- Loop.no_wait;
         resume
           (match !cancelled with
           | Some exn -> Result.Error exn
@@ -225,14 +224,13 @@ let stoppable what begin_ take =
       in
       fiber.withdraw <-
         (fun exn ->
-          fiber.withdraw <- Loop.no_wait;
           cancelled := Some exn;
-          C.cancel !work);
+          C.cancel !work;
+          fiber.withdraw <- Loop.no_wait);
       let slot = Loop.new_slot finish in
       work := begin_ slot;
       if !work = 0 then (
         Loop.free_slot slot;
-        fiber.withdraw <- Loop.no_wait;
         resume (Result.Error Out_of_memory)))
 
 module Request = struct
@@ -398,10 +396,21 @@ module Websocket = struct
   (* Messages are sent by tasks of C: by any task, in the order of the calls. *)
   let send_kind it kind text =
     let socket = socket_of it in
+    let begin_ = C.websocket_send socket kind text in
+    let sent () =
+      it.sending <- it.sending - 1;
+      if it.sending = 0 then Fibers.Waiters.wake_all it.idle ()
+    in
     it.sending <- it.sending + 1;
-    let code = Loop.work "a message to be sent" Fun.id (C.websocket_send socket kind text) in
-    it.sending <- it.sending - 1;
-    if it.sending = 0 then Fibers.Waiters.wake_all it.idle ();
+    let code =
+      match Loop.work "a message to be sent" Fun.id begin_ with
+      | code ->
+          sent ();
+          code
+      | exception exn (* of a signal handler *) ->
+          sent ();
+          raise exn
+    in
     if code < 0 then
       match Haft_io__calls.error code with
       | Unix.EPIPE -> raise Closed
@@ -441,12 +450,15 @@ module Websocket = struct
         iter f it
     | exception Closed -> ()
 
-  (* When the handler has ended, nobody sends any more. *)
-  let finish it =
-    it.socket <- None;
+  let await_idle it () =
     while it.sending > 0 do
       Fibers.Waiters.wait_to_the_end it.idle "messages that are sent"
     done
+
+  (* When the handler has ended, nobody sends any more. *)
+  let finish it =
+    it.socket <- None;
+    Loop.in_any_case await_idle it ()
 end
 
 type cookie = {
@@ -511,7 +523,7 @@ exception Gone
 (* Checks a write of the answer: a client that has gone is no failure of the handler. *)
 let check_sent code = if code < 0 then raise Gone
 
-(* The words of the library say more, where it has some. *)
+(* The library's own words tell more, where it has some. *)
 let check_field code thing name value =
   if code < 0 then
     match Haft_io__calls.refusal code with
@@ -637,11 +649,10 @@ let serve_to_the_end server listener =
            fiber.waits_for <- "requests";
            fiber.withdraw <-
              (fun exn ->
-               fiber.withdraw <- Loop.no_wait;
                cancelled := Some exn;
-               C.stop server);
+               C.stop server;
+               fiber.withdraw <- Loop.no_wait);
            Loop.begin_work (C.serve server listener) (fun code ->
-               fiber.withdraw <- Loop.no_wait;
                resume (match !cancelled with Some exn -> Result.Error exn | None -> Ok code))))
   in
   check_set (if code = -110 (* ETIMEDOUT: requests were cut off *) then 0 else code) "the server"

@@ -62,7 +62,8 @@ val fail : status -> string -> 'a
 
 type headers = (string * string) list
 
-(** A request may be used until its handler has returned, and what says "reads" by the handler's own task only. *)
+(** A request may be used until its handler has returned, and functions that read its body by the handler's own task
+    only. *)
 module Request : sig
   type t
 
@@ -171,7 +172,7 @@ module Response : sig
 end
 
 val respond : ?status:status -> ?headers:headers -> ?content_type:string -> string -> Response.t
-(** An answer with this body, of status 200 unless said otherwise. *)
+(** An answer with this body, of status 200 unless [status] is given. *)
 
 val respond_text : ?status:status -> ?headers:headers -> string -> Response.t
 (** The same, of the type text/plain. *)
@@ -199,7 +200,7 @@ val respond_events : ?headers:headers -> ((?kind:string -> ?id:string -> string 
 (** [respond_events (fun send -> ...)]: server-sent events, each sent at once. *)
 
 val redirect : ?status:status -> string -> Response.t
-(** To this location; 303 unless said otherwise. *)
+(** An answer that sends the client to this location, of status 303 unless [status] is given. *)
 
 (** {1 Serving} *)
 
@@ -327,8 +328,8 @@ val router : ?otherwise:handler -> Route.t list -> handler
 (** Values remembered for a browser, in memory, by a cookie with a random name. *)
 module Session : sig
   val middleware : ?cookie:string -> ?lifetime:float -> ?for_http:bool -> unit -> middleware
-  (** Inside of it there is a session. [lifetime]: in seconds, since its last request (two weeks). [for_http]: the
-      cookie is sent without TLS, too. *)
+  (** Gives the requests inside of it a session. [lifetime]: in seconds, since its last request (two weeks).
+      [for_http]: the cookie is sent without TLS, too. *)
 
   val get : string -> string option
   (** The value remembered under this name. *)
@@ -388,7 +389,7 @@ module Client : sig
   type reply = { status : int; headers : headers; body : string }
 
   exception Failed of string
-  (** There is no answer: why. *)
+  (** Why there is no answer. *)
 
   val create :
     ?kept:int -> ?connections:int -> ?redirects:int -> ?body_limit:int -> ?cookies:bool -> unit -> t
@@ -397,8 +398,8 @@ module Client : sig
       sent. It lives as long as the process. *)
 
   val get : ?client:t -> ?headers:headers -> string -> reply
-  (** Asks for this URL, by a client that the program shares unless one is given. How long it may take is for
-      {!Haft_io.Time.with_timeout} to say. @raise Failed *)
+  (** Asks for this URL, by a client that the program shares unless one is given. {!Haft_io.Time.with_timeout}
+      limits how long it takes. @raise Failed *)
 
   val post : ?client:t -> ?headers:headers -> ?content_type:string -> body:string -> string -> reply
   (** Sends this body. @raise Failed *)
@@ -426,8 +427,8 @@ module Client : sig
   val websocket :
     ?client:t -> ?headers:headers -> ?protocols:string list -> string -> (Websocket.t -> 'a) -> 'a
   (** Connects to the WebSocket of this URL (ws, wss, http, https), calls the function with it, and closes the
-      connection, without a word if {!Websocket.close} was not called. [protocols] are offered. One task at a time
-      receives, any may send. @raise Failed if the server does not agree. *)
+      connection, without a close frame if {!Websocket.close} was not called. [protocols] are offered. One task at a
+      time receives, any may send. @raise Failed if the server does not agree. *)
 end
 
 (** {1 Texts of URLs} *)

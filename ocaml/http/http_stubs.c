@@ -1,19 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libhaft-http for OCaml. A request's handler is a task of C that calls OCaml code back, which runs
- * there as a task of OCaml (run_in_c in haft_io__loop.ml): while it waits, so does the task of C.
- * It uses the request on that task's stack. No stack with OCaml's frames is unwound: cancels are
- * returned.
- *
- * Requests, servers and sockets are pointers, which OCaml code has as integers: they are aligned.
- * Bytes of OCaml's heap are copied before anything that may wait.
+ * Servers of libhaft-http for OCaml; the client is in client_stubs.c. A request's handler is a task
+ * of C that calls OCaml code back, which runs there as a task of OCaml (run_in_c in
+ * haft_io__loop.ml): while it waits, so does the task of C. It uses the request on that task's
+ * stack. No stack with OCaml's frames is unwound: cancels are returned.
  */
-#include <haft/http.h>
+#include "http_stubs.h"
+
 #ifdef HAFT_OCAML_TLS
 #    include <haft/tls.h>
 #endif
-
-#include "stubs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,12 +17,6 @@
 #include <string.h>
 #include <unistd.h>
 
-static value of_pointer(const void *pointer) {
-    return (value)pointer | 1;
-}
-static void *to_pointer(value pointer) {
-    return (void *)(pointer & ~(value)1);
-}
 static value copy_text(const char *text) {
     return caml_copy_string(text != NULL ? text : "");
 }
@@ -38,14 +28,6 @@ static value some_text(const char *text) {
     copy = caml_copy_string(text);
     some = caml_alloc_some(copy);
     CAMLreturn(some);
-}
-/* Bytes that do not move; freed by free(3). NULL: no memory. */
-static char *bytes_of(value text) {
-    size_t size = caml_string_length(text);
-    char *copy = malloc(size + 1);
-    if (copy != NULL)
-        memcpy(copy, String_val(text), size + 1);
-    return copy;
 }
 
 /* ---- The server ---- */
@@ -59,7 +41,7 @@ typedef struct server {
 static int answer(haft_http_request_t *request, void *argument) {
     const server_t *server = argument;
     bool before = haft_io_return_cancels(true);
-    value code = caml_callback_exn(server->handler, of_pointer(request));
+    value code = caml_callback_exn(server->handler, haft_ocaml_of_pointer(request));
     haft_io_return_cancels(before);
     return Is_exception_result(code) ? -EIO : (int)Long_val(code);
 }
@@ -72,7 +54,7 @@ static int route_all(server_t *server) {
         code = haft_http_server_route(server->http, methods[i], "/{path...}", answer, server);
         if (code == 0)
             code = haft_http_server_route(server->http, methods[i], "/", answer, server);
-        if (code == -EEXIST) /* which the program has for something else */
+        if (code == -EEXIST) /* the program has its own handler there */
             code = 0;
     }
     return code;
@@ -92,12 +74,12 @@ value haft_ocaml_http_server(value handler) {
     }
     server->handler = handler;
     caml_register_generational_global_root(&server->handler);
-    CAMLreturn(of_pointer(server));
+    CAMLreturn(haft_ocaml_of_pointer(server));
 }
 
 value haft_ocaml_http_server_free(value pointer);
 value haft_ocaml_http_server_free(value pointer) {
-    server_t *server = to_pointer(pointer);
+    server_t *server = haft_ocaml_to_pointer(pointer);
     haft_http_server_free(server->http);
 #ifdef HAFT_OCAML_TLS
     haft_tls_context_free(server->tls);
@@ -110,7 +92,7 @@ value haft_ocaml_http_server_free(value pointer) {
 value haft_ocaml_http_set_limits(value pointer, value limits);
 /* In the order of Limits.t in haft_http.ml; 0: the default. */
 value haft_ocaml_http_set_limits(value pointer, value limits) {
-    const server_t *server = to_pointer(pointer);
+    const server_t *server = haft_ocaml_to_pointer(pointer);
     const haft_http_limits_t all = {
         .body = (uint64_t)Long_val(Field(limits, 0)),
         .connections = (size_t)Long_val(Field(limits, 1)),
@@ -126,26 +108,26 @@ value haft_ocaml_http_set_limits(value pointer, value limits) {
 
 value haft_ocaml_http_serve_files(value pointer, value prefix, value folder);
 value haft_ocaml_http_serve_files(value pointer, value prefix, value folder) {
-    const server_t *server = to_pointer(pointer);
+    const server_t *server = haft_ocaml_to_pointer(pointer);
     return Val_long(
         haft_http_server_serve_files(server->http, String_val(prefix), String_val(folder)));
 }
 
 value haft_ocaml_http_serve_counters(value pointer, value path);
 value haft_ocaml_http_serve_counters(value pointer, value path) {
-    const server_t *server = to_pointer(pointer);
+    const server_t *server = haft_ocaml_to_pointer(pointer);
     return Val_long(haft_http_server_serve_counters(server->http, String_val(path)));
 }
 
 value haft_ocaml_http_debug_pages(value pointer, value prefix);
 value haft_ocaml_http_debug_pages(value pointer, value prefix) {
-    const server_t *server = to_pointer(pointer);
+    const server_t *server = haft_ocaml_to_pointer(pointer);
     return Val_long(haft_http_server_serve_debug_pages(server->http, String_val(prefix)));
 }
 
 value haft_ocaml_http_compress(value pointer, value compresses);
 value haft_ocaml_http_compress(value pointer, value compresses) {
-    const server_t *server = to_pointer(pointer);
+    const server_t *server = haft_ocaml_to_pointer(pointer);
     haft_http_server_set_compression(server->http,
                                      &(haft_http_compression_t){.off = !Bool_val(compresses)});
     return Val_unit;
@@ -155,14 +137,14 @@ value haft_ocaml_http_access_log(value pointer, value format);
 value haft_ocaml_http_access_log(value pointer, value format) {
     static const haft_http_log_format_t formats[] = {HAFT_HTTP_LOG_COMMON, HAFT_HTTP_LOG_COMBINED,
                                                      HAFT_HTTP_LOG_JSON};
-    const server_t *server = to_pointer(pointer);
+    const server_t *server = haft_ocaml_to_pointer(pointer);
     haft_http_server_set_access_log(server->http, formats[Long_val(format)], NULL, NULL);
     return Val_unit;
 }
 
 value haft_ocaml_http_trust_proxies(value pointer, value networks, value field);
 value haft_ocaml_http_trust_proxies(value pointer, value networks, value field) {
-    const server_t *server = to_pointer(pointer);
+    const server_t *server = haft_ocaml_to_pointer(pointer);
     return Val_long(
         haft_http_server_trust_proxies(server->http, String_val(networks), String_val(field)));
 }
@@ -170,7 +152,7 @@ value haft_ocaml_http_trust_proxies(value pointer, value networks, value field) 
 value haft_ocaml_http_tls(value pointer, value chain, value key);
 value haft_ocaml_http_tls(value pointer, value chain, value key) {
 #ifdef HAFT_OCAML_TLS
-    server_t *server = to_pointer(pointer);
+    server_t *server = haft_ocaml_to_pointer(pointer);
     server->tls = haft_tls_server_context();
     if (server->tls == NULL)
         return Val_long(-ENOMEM);
@@ -184,7 +166,7 @@ value haft_ocaml_http_tls(value pointer, value chain, value key) {
 
 value haft_ocaml_http_stop(value pointer);
 value haft_ocaml_http_stop(value pointer) {
-    const server_t *server = to_pointer(pointer);
+    const server_t *server = haft_ocaml_to_pointer(pointer);
     haft_http_server_stop(server->http);
     return Val_unit;
 }
@@ -202,7 +184,7 @@ static intptr_t serve(haft_ocaml_work_t *work) {
 
 value haft_ocaml_http_serve(value pointer, value listener, value slot);
 value haft_ocaml_http_serve(value pointer, value listener, value slot) {
-    server_t *server = to_pointer(pointer);
+    server_t *server = haft_ocaml_to_pointer(pointer);
     int code = route_all(server);
     serving_t *serving = code == 0 ? calloc(1, sizeof *serving) : NULL;
     if (serving == NULL) {
@@ -215,12 +197,12 @@ value haft_ocaml_http_serve(value pointer, value listener, value slot) {
     return Val_long(haft_ocaml_io_begin(&serving->work, Long_val(slot)));
 }
 
-/* ---- What a request says ---- */
+/* ---- The request ---- */
 
 #define TEXT_OF_REQUEST(name, function)                                                            \
     value haft_ocaml_http_##name(value request);                                                   \
     value haft_ocaml_http_##name(value request) {                                                  \
-        return copy_text(function(to_pointer(request)));                                           \
+        return copy_text(function(haft_ocaml_to_pointer(request)));                                \
     }
 TEXT_OF_REQUEST(method, haft_http_request_method)
 TEXT_OF_REQUEST(target, haft_http_request_target)
@@ -231,7 +213,7 @@ TEXT_OF_REQUEST(client_address, haft_http_request_client_address)
 #define NAMED_TEXT_OF_REQUEST(name, function)                                                      \
     value haft_ocaml_http_##name(value request, value of);                                         \
     value haft_ocaml_http_##name(value request, value of) {                                        \
-        return some_text(function(to_pointer(request), String_val(of)));                           \
+        return some_text(function(haft_ocaml_to_pointer(request), String_val(of)));                \
     }
 NAMED_TEXT_OF_REQUEST(header, haft_http_request_header)
 NAMED_TEXT_OF_REQUEST(query, haft_http_request_query)
@@ -243,7 +225,8 @@ value haft_ocaml_http_header_at(value request, value number) {
     CAMLparam0();
     CAMLlocal3(pair, name, text);
     const char *key, *content;
-    if (!haft_http_request_header_at(to_pointer(request), (size_t)Long_val(number), &key, &content))
+    if (!haft_http_request_header_at(haft_ocaml_to_pointer(request), (size_t)Long_val(number), &key,
+                                     &content))
         CAMLreturn(Val_long(0));
     name = caml_copy_string(key);
     text = caml_copy_string(content);
@@ -257,15 +240,16 @@ value haft_ocaml_http_header_at(value request, value number) {
 
 value haft_ocaml_http_limit_body(value request, value size);
 value haft_ocaml_http_limit_body(value request, value size) {
-    haft_http_request_limit_body(to_pointer(request), (uint64_t)Long_val(size));
+    haft_http_request_limit_body(haft_ocaml_to_pointer(request), (uint64_t)Long_val(size));
     return Val_unit;
 }
 
 value haft_ocaml_http_read(value request, value memory, value at, value size);
 value haft_ocaml_http_read(value request, value memory, value at, value size) {
     CAMLparam1(memory);
-    ssize_t got = haft_http_request_read(
-        to_pointer(request), HAFT_OCAML_MEMORY(memory) + Long_val(at), (size_t)Long_val(size));
+    ssize_t got =
+        haft_http_request_read(haft_ocaml_to_pointer(request),
+                               HAFT_OCAML_MEMORY(memory) + Long_val(at), (size_t)Long_val(size));
     CAMLreturn(Val_long(got));
 }
 
@@ -273,7 +257,7 @@ value haft_ocaml_http_body(value request);
 /* A text, or an error. */
 value haft_ocaml_http_body(value request) {
     char *body;
-    ssize_t size = haft_http_request_body(to_pointer(request), &body);
+    ssize_t size = haft_http_request_body(haft_ocaml_to_pointer(request), &body);
     return size < 0 ? Val_long(size) : caml_alloc_initialized_string((mlsize_t)size, body);
 }
 
@@ -281,8 +265,8 @@ value haft_ocaml_http_multipart(value request);
 /* The multipart reader of the body; or an error, below 0. */
 value haft_ocaml_http_multipart(value request) {
     haft_http_multipart_t *multipart;
-    int code = haft_http_multipart_begin(to_pointer(request), &multipart);
-    return code < 0 ? Val_long(code) : of_pointer(multipart);
+    int code = haft_http_multipart_begin(haft_ocaml_to_pointer(request), &multipart);
+    return code < 0 ? Val_long(code) : haft_ocaml_of_pointer(multipart);
 }
 
 value haft_ocaml_http_next_part(value multipart);
@@ -291,7 +275,7 @@ value haft_ocaml_http_next_part(value multipart) {
     CAMLparam0();
     CAMLlocal2(result, text);
     haft_http_part_t part;
-    int code = haft_http_multipart_next(to_pointer(multipart), &part);
+    int code = haft_http_multipart_next(haft_ocaml_to_pointer(multipart), &part);
     if (code != 1)
         CAMLreturn(Val_long(code));
     result = caml_alloc_tuple(3);
@@ -307,8 +291,9 @@ value haft_ocaml_http_next_part(value multipart) {
 value haft_ocaml_http_read_part(value multipart, value memory, value at, value size);
 value haft_ocaml_http_read_part(value multipart, value memory, value at, value size) {
     CAMLparam1(memory);
-    ssize_t got = haft_http_multipart_read(
-        to_pointer(multipart), HAFT_OCAML_MEMORY(memory) + Long_val(at), (size_t)Long_val(size));
+    ssize_t got =
+        haft_http_multipart_read(haft_ocaml_to_pointer(multipart),
+                                 HAFT_OCAML_MEMORY(memory) + Long_val(at), (size_t)Long_val(size));
     CAMLreturn(Val_long(got));
 }
 
@@ -316,8 +301,8 @@ value haft_ocaml_http_read_part(value multipart, value memory, value at, value s
 
 value haft_ocaml_http_set_header(value request, value name, value text);
 value haft_ocaml_http_set_header(value request, value name, value text) {
-    return Val_long(
-        haft_http_answer_set_header(to_pointer(request), String_val(name), String_val(text)));
+    return Val_long(haft_http_answer_set_header(haft_ocaml_to_pointer(request), String_val(name),
+                                                String_val(text)));
 }
 
 value haft_ocaml_http_set_cookie(value request, value name, value text, value options);
@@ -332,17 +317,17 @@ value haft_ocaml_http_set_cookie(value request, value name, value text, value op
         .for_http = Bool_val(Field(options, 4)),
         .same_site = site[0] == '\0' ? NULL : site,
     };
-    return Val_long(haft_http_answer_set_cookie_with(&given, to_pointer(request), String_val(name),
-                                                     String_val(text)));
+    return Val_long(haft_http_answer_set_cookie_with(&given, haft_ocaml_to_pointer(request),
+                                                     String_val(name), String_val(text)));
 }
 
 value haft_ocaml_http_answer(value request, value status, value type, value body);
 value haft_ocaml_http_answer(value request, value status, value type, value body) {
     size_t size = caml_string_length(body);
-    char *text = bytes_of(body), *kind = bytes_of(type);
+    char *text = haft_ocaml_bytes_of(body), *kind = haft_ocaml_bytes_of(type);
     int code = -ENOMEM;
     if (text != NULL && kind != NULL)
-        code = haft_http_answer(to_pointer(request), (int)Long_val(status),
+        code = haft_http_answer(haft_ocaml_to_pointer(request), (int)Long_val(status),
                                 kind[0] == '\0' ? NULL : kind, text, size);
     free(text);
     free(kind);
@@ -351,13 +336,14 @@ value haft_ocaml_http_answer(value request, value status, value type, value body
 
 value haft_ocaml_http_answer_file(value request, value path, value type);
 value haft_ocaml_http_answer_file(value request, value path, value type) {
-    char *name = bytes_of(path), *kind = bytes_of(type);
+    char *name = haft_ocaml_bytes_of(path), *kind = haft_ocaml_bytes_of(type);
     int code = -ENOMEM;
     if (name != NULL && kind != NULL) {
         int file = haft_io_open(name, O_RDONLY | O_CLOEXEC, 0);
         code = file;
         if (file >= 0) {
-            code = haft_http_answer_file(to_pointer(request), file, kind[0] == '\0' ? NULL : kind);
+            code = haft_http_answer_file(haft_ocaml_to_pointer(request), file,
+                                         kind[0] == '\0' ? NULL : kind);
             haft_io_close(file);
         }
     }
@@ -369,11 +355,11 @@ value haft_ocaml_http_answer_file(value request, value path, value type) {
 value haft_ocaml_http_begin(value request, value status, value type, value size);
 /* `size` -1: it is not known. */
 value haft_ocaml_http_begin(value request, value status, value type, value size) {
-    char *kind = bytes_of(type);
+    char *kind = haft_ocaml_bytes_of(type);
     int code = -ENOMEM;
     if (kind != NULL)
         code = haft_http_answer_begin(
-            to_pointer(request), (int)Long_val(status), kind[0] == '\0' ? NULL : kind,
+            haft_ocaml_to_pointer(request), (int)Long_val(status), kind[0] == '\0' ? NULL : kind,
             Long_val(size) < 0 ? HAFT_HTTP_UNKNOWN_SIZE : (uint64_t)Long_val(size));
     free(kind);
     return Val_long(code);
@@ -382,20 +368,21 @@ value haft_ocaml_http_begin(value request, value status, value type, value size)
 value haft_ocaml_http_write(value request, value text);
 value haft_ocaml_http_write(value request, value text) {
     size_t size = caml_string_length(text);
-    char *bytes = bytes_of(text);
-    int code = bytes == NULL ? -ENOMEM : haft_http_answer_write(to_pointer(request), bytes, size);
+    char *bytes = haft_ocaml_bytes_of(text);
+    int code = bytes == NULL ? -ENOMEM
+                             : haft_http_answer_write(haft_ocaml_to_pointer(request), bytes, size);
     free(bytes);
     return Val_long(code);
 }
 
 value haft_ocaml_http_flush(value request);
 value haft_ocaml_http_flush(value request) {
-    return Val_long(haft_http_answer_flush(to_pointer(request)));
+    return Val_long(haft_http_answer_flush(haft_ocaml_to_pointer(request)));
 }
 
 value haft_ocaml_http_note_failure(value request, value text);
 value haft_ocaml_http_note_failure(value request, value text) {
-    haft_http_request_note_failure(to_pointer(request), String_val(text));
+    haft_http_request_note_failure(haft_ocaml_to_pointer(request), String_val(text));
     return Val_unit;
 }
 
@@ -403,18 +390,19 @@ value haft_ocaml_http_note_failure(value request, value text) {
 
 value haft_ocaml_http_events_begin(value request);
 value haft_ocaml_http_events_begin(value request) {
-    return Val_long(haft_http_events_begin(to_pointer(request)));
+    return Val_long(haft_http_events_begin(haft_ocaml_to_pointer(request)));
 }
 
 value haft_ocaml_http_events_send(value request, value type, value id, value data);
 value haft_ocaml_http_events_send(value request, value type, value id, value data) {
-    char *texts[] = {bytes_of(type), bytes_of(id), bytes_of(data)};
+    char *texts[] = {haft_ocaml_bytes_of(type), haft_ocaml_bytes_of(id), haft_ocaml_bytes_of(data)};
     int code = -ENOMEM;
     if (texts[0] != NULL && texts[1] != NULL && texts[2] != NULL)
         code = haft_http_events_send(
-            to_pointer(request), &(haft_http_event_t){.type = texts[0][0] == '\0' ? NULL : texts[0],
-                                                      .id = texts[1][0] == '\0' ? NULL : texts[1],
-                                                      .data = texts[2]});
+            haft_ocaml_to_pointer(request),
+            &(haft_http_event_t){.type = texts[0][0] == '\0' ? NULL : texts[0],
+                                 .id = texts[1][0] == '\0' ? NULL : texts[1],
+                                 .data = texts[2]});
     for (int i = 0; i < 3; i++)
         free(texts[i]);
     return Val_long(code);
@@ -425,12 +413,13 @@ value haft_ocaml_http_events_send(value request, value type, value id, value dat
 value haft_ocaml_http_websocket(value request, value origins);
 /* 0: the request has been answered with an error. */
 value haft_ocaml_http_websocket(value request, value origins) {
-    char *copy = bytes_of(origins);
+    char *copy = haft_ocaml_bytes_of(origins);
     const haft_http_websocket_options_t options = {
         .origins = copy == NULL || copy[0] == '\0' ? NULL : copy};
-    haft_http_websocket_t *socket = haft_http_websocket_accept_with(&options, to_pointer(request));
+    haft_http_websocket_t *socket =
+        haft_http_websocket_accept_with(&options, haft_ocaml_to_pointer(request));
     free(copy);
-    return of_pointer(socket);
+    return haft_ocaml_of_pointer(socket);
 }
 
 value haft_ocaml_http_websocket_receive(value socket);
@@ -439,7 +428,7 @@ value haft_ocaml_http_websocket_receive(value socket) {
     CAMLparam0();
     CAMLlocal2(pair, bytes);
     haft_http_websocket_message_t message;
-    int code = haft_http_websocket_receive(to_pointer(socket), &message);
+    int code = haft_http_websocket_receive(haft_ocaml_to_pointer(socket), &message);
     if (code != 0)
         CAMLreturn(Val_long(code));
     bytes = caml_alloc_initialized_string(message.size, message.bytes);
@@ -473,7 +462,7 @@ value haft_ocaml_http_websocket_send(value socket, value kind, value text, value
     if (sending == NULL)
         return Val_long(-ENOMEM);
     sending->work.work = send_message;
-    sending->socket = to_pointer(socket);
+    sending->socket = haft_ocaml_to_pointer(socket);
     int number = (int)Long_val(kind);
     if (number == HAFT_HTTP_WEBSOCKET_TEXT || number == HAFT_HTTP_WEBSOCKET_BINARY)
         sending->kind = (haft_http_websocket_kind_t)number;
@@ -482,268 +471,4 @@ value haft_ocaml_http_websocket_send(value socket, value kind, value text, value
     sending->size = size;
     memcpy(sending->bytes, String_val(text), size);
     return Val_long(haft_ocaml_io_begin(&sending->work, Long_val(slot)));
-}
-
-/* ---- The client ---- */
-
-value haft_ocaml_http_client(value options);
-/* `options`: kept, connections, redirects, body, whether it keeps cookies. 0: no memory. It lives
-   as long as the process. */
-value haft_ocaml_http_client(value options) {
-    const haft_http_client_options_t given = {
-        .kept = (size_t)Long_val(Field(options, 0)),
-        .connections = (size_t)Long_val(Field(options, 1)),
-        .redirects = (int)Long_val(Field(options, 2)),
-        .body = (uint64_t)Long_val(Field(options, 3)),
-        .cookies = Bool_val(Field(options, 4)) ? haft_http_cookie_jar_new() : NULL,
-    };
-    return of_pointer(haft_http_client_new_with(&given));
-}
-
-/* Work in a scope of its own, by which OCaml code cancels it. */
-typedef struct stoppable stoppable_t;
-struct stoppable {
-    haft_ocaml_work_t work; /* must be first, as this in what has one: addresses are cast */
-    haft_io_scope_t *scope; /* while it works */
-    bool cancelled;
-    intptr_t (*function)(stoppable_t *self);
-    intptr_t result;
-};
-
-static void *call_in_scope(void *argument) {
-    stoppable_t *it = argument;
-    it->scope = haft_io_this_scope();
-    if (it->cancelled)
-        haft_io_scope_cancel(it->scope);
-    it->result = it->function(it);
-    return NULL;
-}
-
-static intptr_t work_in_scope(haft_ocaml_work_t *work) {
-    stoppable_t *it = (stoppable_t *)(void *)work;
-    it->result = -ECANCELED;
-    haft_io_scope_with(&(haft_io_scope_options_t){.name = "question"}, call_in_scope, it, NULL);
-    it->scope = NULL;
-    return it->result;
-}
-
-/* Returns what haft_ocaml_http_cancel takes, or, as an error, 0: no memory. */
-static value begin_stoppable(stoppable_t *it, intptr_t (*function)(stoppable_t *self), value slot) {
-    it->work.work = work_in_scope;
-    it->function = function;
-    return haft_ocaml_io_begin(&it->work, Long_val(slot)) == 0 ? of_pointer(it) : Val_long(0);
-}
-
-value haft_ocaml_http_cancel(value work);
-/* While its end has not been taken. */
-value haft_ocaml_http_cancel(value work) {
-    stoppable_t *it = to_pointer(work);
-    it->cancelled = true;
-    if (it->scope != NULL)
-        haft_io_scope_cancel(it->scope);
-    return Val_unit;
-}
-
-typedef struct asking {
-    stoppable_t stoppable;
-    haft_http_client_t *client;
-    bool connects; /* to a WebSocket */
-    bool whole;    /* reads the body, too */
-    char *method, *url, *type, *body, *protocols;
-    size_t size;
-    haft_http_header_t *headers;
-    size_t header_count;
-    haft_http_reply_t *reply;
-    haft_http_websocket_t *socket;
-    char *answer;
-    ssize_t answer_size;
-    char failure[200];
-} asking_t;
-
-static intptr_t ask(stoppable_t *self) {
-    asking_t *asking = (asking_t *)(void *)self;
-    const haft_http_question_t question = {
-        .method = asking->method[0] == '\0' ? NULL : asking->method,
-        .url = asking->url,
-        .headers = asking->headers,
-        .header_count = asking->header_count,
-        .type = asking->type[0] == '\0' ? NULL : asking->type,
-        .body = asking->size == 0 ? NULL : asking->body,
-        .size = asking->size,
-        .failure = asking->failure,
-        .failure_size = sizeof asking->failure,
-    };
-    if (asking->connects) {
-        const haft_http_websocket_options_t options = {
-            .protocols = asking->protocols[0] == '\0' ? NULL : asking->protocols};
-        return haft_http_websocket_connect_with(&options, asking->client, &question,
-                                                &asking->socket);
-    }
-    int code = haft_http_client_ask(asking->client, &question, &asking->reply);
-    if (code == 0 && asking->whole) {
-        asking->answer_size = haft_http_reply_body(asking->reply, &asking->answer);
-        code = asking->answer_size < 0 ? (int)asking->answer_size : 0;
-    }
-    return code;
-}
-
-static void free_asking(haft_ocaml_work_t *work) {
-    asking_t *asking = (asking_t *)(void *)work;
-    haft_http_reply_free(asking->reply);
-    haft_http_websocket_free(asking->socket);
-    for (size_t i = 0; i < asking->header_count; i++) {
-        free((char *)asking->headers[i].name);
-        free((char *)asking->headers[i].value);
-    }
-    free(asking->headers);
-    free(asking->method);
-    free(asking->url);
-    free(asking->type);
-    free(asking->body);
-    free(asking->protocols);
-    free(asking);
-}
-
-value haft_ocaml_http_ask(value client, value question, value slot);
-/* `question`: method, URL, type, body, headers, protocols, kind: 0: a reply with its body; 1: a
-   reply whose body is read afterwards; 2: a WebSocket. */
-value haft_ocaml_http_ask(value client, value question, value slot) {
-    asking_t *asking = calloc(1, sizeof *asking);
-    if (asking == NULL)
-        return Val_long(0);
-    asking->stoppable.work.free = free_asking;
-    asking->client = to_pointer(client);
-    asking->method = bytes_of(Field(question, 0));
-    asking->url = bytes_of(Field(question, 1));
-    asking->type = bytes_of(Field(question, 2));
-    asking->body = bytes_of(Field(question, 3));
-    asking->size = caml_string_length(Field(question, 3));
-    asking->protocols = bytes_of(Field(question, 5));
-    asking->whole = Field(question, 6) == Val_long(0);
-    asking->connects = Field(question, 6) == Val_long(2);
-    value headers = Field(question, 4);
-    asking->headers = calloc(Wosize_val(headers) + 1, sizeof *asking->headers);
-    bool enough = asking->method != NULL && asking->url != NULL && asking->type != NULL &&
-                  asking->body != NULL && asking->headers != NULL && asking->protocols != NULL;
-    for (size_t i = 0; enough && i < Wosize_val(headers); i++) {
-        asking->header_count++;
-        asking->headers[i].name = bytes_of(Field(Field(headers, i), 0));
-        asking->headers[i].value = bytes_of(Field(Field(headers, i), 1));
-        enough = asking->headers[i].name != NULL && asking->headers[i].value != NULL;
-    }
-    if (!enough) {
-        free_asking(&asking->stoppable.work);
-        return Val_long(0);
-    }
-    return begin_stoppable(&asking->stoppable, ask, slot);
-}
-
-value haft_ocaml_http_taken_reply(value unit);
-/* The status, the fields and the body. */
-value haft_ocaml_http_taken_reply(value unit) {
-    CAMLparam1(unit);
-    CAMLlocal5(result, headers, pair, text, cell);
-    const asking_t *asking = (const asking_t *)(const void *)haft_ocaml_io_taken();
-    const char *name, *content;
-    headers = Val_emptylist;
-    for (size_t i = 0; haft_http_reply_header_at(asking->reply, i, &name, &content); i++) {
-        pair = caml_alloc_tuple(2);
-        text = caml_copy_string(name);
-        Store_field(pair, 0, text);
-        text = caml_copy_string(content);
-        Store_field(pair, 1, text);
-        cell = caml_alloc_small(2, Tag_cons);
-        Field(cell, 0) = pair;
-        Field(cell, 1) = headers;
-        headers = cell;
-    }
-    text = asking->whole
-               ? caml_alloc_initialized_string((mlsize_t)asking->answer_size, asking->answer)
-               : caml_copy_string("");
-    result = caml_alloc_tuple(3);
-    Store_field(result, 0, Val_long(haft_http_reply_status(asking->reply)));
-    Store_field(result, 1, headers); /* the last first */
-    Store_field(result, 2, text);
-    CAMLreturn(result);
-}
-
-value haft_ocaml_http_taken_failure(value unit);
-value haft_ocaml_http_taken_failure(value unit) {
-    (void)unit;
-    return caml_copy_string(((const asking_t *)(const void *)haft_ocaml_io_taken())->failure);
-}
-
-value haft_ocaml_http_taken_object(value unit);
-/* The reply whose body is to be read, or the socket: to be freed by OCaml code. */
-value haft_ocaml_http_taken_object(value unit) {
-    (void)unit;
-    asking_t *asking = (asking_t *)(void *)haft_ocaml_io_taken();
-    void *object = asking->connects ? (void *)asking->socket : (void *)asking->reply;
-    asking->socket = NULL;
-    asking->reply = NULL;
-    return of_pointer(object);
-}
-
-typedef struct reading {
-    stoppable_t stoppable;
-    haft_http_reply_t *reply;
-    haft_http_websocket_t *socket;
-    char *memory; /* of the task that waits for it */
-    size_t size;
-    haft_http_websocket_message_t message;
-} reading_t;
-
-static intptr_t read_reply(stoppable_t *self) {
-    const reading_t *reading = (const reading_t *)(const void *)self;
-    return haft_http_reply_read(reading->reply, reading->memory, reading->size);
-}
-
-value haft_ocaml_http_reply_read(value reply, value memory, value at, value size, value slot);
-value haft_ocaml_http_reply_read(value reply, value memory, value at, value size, value slot) {
-    reading_t *reading = calloc(1, sizeof *reading);
-    if (reading == NULL)
-        return Val_long(0);
-    reading->reply = to_pointer(reply);
-    reading->memory = HAFT_OCAML_MEMORY(memory) + Long_val(at);
-    reading->size = (size_t)Long_val(size);
-    return begin_stoppable(&reading->stoppable, read_reply, slot);
-}
-
-value haft_ocaml_http_reply_free(value reply);
-value haft_ocaml_http_reply_free(value reply) {
-    haft_http_reply_free(to_pointer(reply));
-    return Val_unit;
-}
-
-static intptr_t receive_message(stoppable_t *self) {
-    reading_t *reading = (reading_t *)(void *)self;
-    return haft_http_websocket_receive(reading->socket, &reading->message);
-}
-
-value haft_ocaml_http_client_socket_receive(value socket, value slot);
-value haft_ocaml_http_client_socket_receive(value socket, value slot) {
-    reading_t *reading = calloc(1, sizeof *reading);
-    if (reading == NULL)
-        return Val_long(0);
-    reading->socket = to_pointer(socket);
-    return begin_stoppable(&reading->stoppable, receive_message, slot);
-}
-
-value haft_ocaml_http_taken_message(value unit);
-/* Whether it is binary, and the bytes. */
-value haft_ocaml_http_taken_message(value unit) {
-    CAMLparam1(unit);
-    CAMLlocal2(pair, bytes);
-    const reading_t *reading = (const reading_t *)(const void *)haft_ocaml_io_taken();
-    bytes = caml_alloc_initialized_string(reading->message.size, reading->message.bytes);
-    pair = caml_alloc_tuple(2);
-    Store_field(pair, 0, Val_bool(reading->message.kind == HAFT_HTTP_WEBSOCKET_BINARY));
-    Store_field(pair, 1, bytes);
-    CAMLreturn(pair);
-}
-
-value haft_ocaml_http_client_socket_free(value socket);
-value haft_ocaml_http_client_socket_free(value socket) {
-    haft_http_websocket_free(to_pointer(socket));
-    return Val_unit;
 }

@@ -15,8 +15,8 @@
     library. docs/ocaml-io.md has a table of what differs.
 
     A task (a fiber) that waits is a continuation of some hundred bytes. All tasks of a process run on one thread, in
-    one loop with the tasks of C; while the loop sleeps, other threads run. Unless said otherwise, the functions here
-    are for tasks: elsewhere they raise {!Effect.Unhandled}. *)
+    one loop with the tasks of C; while the loop sleeps, other threads run. Unless stated otherwise, the functions
+    here are for tasks: elsewhere they raise {!Effect.Unhandled}. *)
 
 (** {1 Running} *)
 
@@ -1238,7 +1238,7 @@ module Path : sig
   (** Sets its permissions. *)
 
   val open_dir : sw:Switch.t -> _ t -> [ `Close | Fs.dir_ty ] t
-  (** A directory that no path leads out of, as far as the paths' texts say. *)
+  (** A directory out of which no path with [..], and no absolute one, leads. Symbolic links are followed. *)
 
   val with_open_dir : _ t -> ([ `Close | Fs.dir_ty ] t -> 'a) -> 'a
   (** The folder, from which no path leads out, around a function. *)
@@ -1276,7 +1276,8 @@ module Process : sig
   (** Waits for its end. *)
 
   val await_exn : ?is_success:(int -> bool) -> _ t -> unit
-  (** The same. @raise Exn.Io unless it has exited with 0, or as [is_success] says. *)
+  (** Waits for its end. @raise Exn.Io unless it has exited with 0, or with a code for which [is_success] is
+      true. *)
 
   val signal : _ t -> int -> unit
   (** Sends it a signal of [Sys]. *)
@@ -1346,13 +1347,13 @@ module Executor_pool : sig
   (** The same in a task of the switch. *)
 end
 
-(** {1 What a program has from outside} *)
+(** {1 The world outside of the program} *)
 
 val clock : float Time.clock_ty Resource.t
 (** The time of the day; virtual in a simulation. *)
 
 val mono_clock : Time.Mono.ty Resource.t
-(** A clock that nobody sets. *)
+(** The monotonic clock, which is never set. *)
 
 val net : [ `Generic | Net.ty ] Resource.t
 (** The system's network; the simulation's in one. *)
@@ -1438,7 +1439,7 @@ end
 val env : Stdenv.base
 (** All of the system's, for programs of Eio. *)
 
-(** {1 What programs of Eio open} *)
+(** {1 The names that programs of Eio open} *)
 
 module Std : sig
   module Promise = Promise
@@ -1497,7 +1498,7 @@ module Mock : sig
     type t = ty Resource.t
 
     val make : ?pp:(Format.formatter -> string -> unit) -> string -> t
-    (** A flow of that name, which is at its end until {!on_read} says what comes, and takes what is written. [pp]
+    (** A flow of that name, which is at its end until {!on_read} sets what comes, and takes what is written. [pp]
         prints the bytes in traces. *)
 
     val on_read : t -> string Handler.actions -> unit

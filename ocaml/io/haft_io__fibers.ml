@@ -12,6 +12,11 @@ module Waiters = struct
   let wait_to_the_end waiters what = Effect.perform (Wait_to_the_end (waiters, what))
 end
 
+(* Waits until a task of the context has ended that was the last one beside daemons, perhaps. *)
+let wait_for_others context what =
+  if context.idle == no_idle then context.idle <- new_waiters ();
+  Waiters.wait_to_the_end context.idle what
+
 (* ---- Exceptions ---- *)
 
 module Exn = struct
@@ -101,33 +106,28 @@ module Cancel = struct
     | On | Cancelling _ -> cancel_context context exn (Printexc.get_raw_backtrace ())
 
   (* Moves the task into the context while it calls [body]. *)
-  let run_in fiber context body =
-    let outer = fiber.context in
-    let back () =
-      leave fiber;
-      enter fiber outer
-    in
+  let move fiber context =
     leave fiber;
-    enter fiber context;
+    enter fiber context
+
+  (* The task is in a new context while it calls [body]. It comes back before anything is allocated. *)
+  let sub_in ?(protected = false) ?(name = "") fiber body =
+    let outer = fiber.context in
+    let context = make_context ~protected name outer in
+    (match outer.state with Cancelling _ when not protected -> context.state <- outer.state | _ -> ());
+    link_context context;
+    move fiber context;
     match body context with
     | value ->
-        back ();
+        move fiber outer;
         end_context context;
         value
     | exception exn ->
-        let backtrace = Printexc.get_raw_backtrace () in
-        let exn = as_cancel context exn in
-        back ();
+        move fiber outer;
+        let state = context.state in
         end_context context;
-        Printexc.raise_with_backtrace exn backtrace
-
-  let sub_in ?(protected = false) ?name fiber body =
-    let parent = fiber.context in
-    let context = new_context ~protected ?name parent in
-    (match parent.state with
-    | Cancelling (exn, backtrace) when not protected -> cancel_context context exn backtrace
-    | _ -> ());
-    run_in fiber context body
+        let backtrace = Printexc.get_raw_backtrace () in
+        Printexc.raise_with_backtrace (as_cancel_by state exn) backtrace
 
   let sub body = sub_in (current ()) body
 
@@ -174,15 +174,26 @@ module Promise = struct
 
   let await_exn promise = match await promise with Ok value -> value | Error exn -> raise exn
 
-  (* Another thread changes no lists: it says at once whether it was first, and the loop does the rest. *)
+  (* Another thread changes no lists: it finds out at once whether it was first, and the loop does the rest. (All
+      that is allocated is there before anything changes.) *)
   let try_resolve promise value =
     let resolved = Resolved value in
     match promise.state with
     | Resolved _ -> false
-    | Unresolved waiters ->
+    | Unresolved waiters when runs_here () ->
         promise.state <- resolved;
-        if runs_here () then close_waiters waiters else call_in_loop (fun () -> close_waiters waiters);
+        close_waiters waiters;
         true
+    | Unresolved waiters -> (
+        let caller = make_caller (fun () -> close_waiters waiters) in
+        match promise.state with
+        | Resolved _ (* meanwhile *) ->
+            forget_number caller;
+            false
+        | Unresolved _ ->
+            promise.state <- resolved;
+            push_from_anywhere caller;
+            true)
 
   let resolve promise value =
     if not (try_resolve promise value) then invalid_arg "Can't resolve already-resolved promise"
@@ -198,12 +209,9 @@ end
 
 module Switch = struct
   type t = {
-    mutable context : context;
-    mutable live : int;  (* tasks that have not ended, the body included *)
-    mutable daemons : int;  (* of them *)
+    context : context;
     mutable failure : Exn.with_bt option;
     mutable hooks : hook;  (* the last that was added; or the null one *)
-    idle : unit waiters;
     mutable finished : bool;
   }
 
@@ -233,27 +241,22 @@ module Switch = struct
 
   let fail_with switch exn = fail ~bt:(Printexc.get_raw_backtrace ()) switch exn
 
-  let enter switch =
-    check_open switch;
-    switch.live <- switch.live + 1
-
-  let leave switch =
-    switch.live <- switch.live - 1;
-    if switch.live <= switch.daemons then Waiters.wake_all switch.idle ()
-
   exception Stop
+
+  (* Only daemons are left. *)
+  let stop_daemons context () =
+    cancel_context context Stop Exn.empty_backtrace;
+    context.daemons <- 0
 
   (* The caller waits for the tasks, whatever cancels come: they have been cancelled, too. An exception of a signal
      handler fails the switch meanwhile. *)
-  let rec await_idle switch =
-    if switch.live > switch.daemons then (
-      (try Waiters.wait_to_the_end switch.idle "the tasks of a switch" with exn -> fail_with switch exn);
-      await_idle switch)
-    else if switch.live > 0 then (
-      (* Only daemons are left. *)
-      cancel_context switch.context Stop Exn.empty_backtrace;
-      switch.daemons <- 0;
-      await_idle switch)
+  let await_idle switch () =
+    let context = switch.context in
+    while context.live > 0 do
+      if context.live > context.daemons then (
+        try wait_for_others context "the tasks of a switch" with exn -> in_any_case fail_with switch exn)
+      else in_any_case stop_daemons context ()
+    done
 
   let try_remove_hook hook =
     match (hook.release, hook.owner) with
@@ -279,33 +282,24 @@ module Switch = struct
         (try call () with exn -> note_failure switch (Exn.get exn));
         release switch
 
+  let release_in fiber switch = Cancel.sub_in ~protected:true fiber (fun _ -> release switch)
+
   let run_in fiber ?(protected = false) ?name body =
     let finish switch =
-      switch.live <- switch.live - 1;
-      await_idle switch;
-      if switch.hooks != null_hook then ignore (Cancel.sub_in ~protected:true fiber (fun _ -> release switch));
+      in_any_case await_idle switch ();
+      if switch.hooks != null_hook then in_any_case release_in fiber switch;
       switch.finished <- true
     in
     Cancel.sub_in ~protected ?name fiber (fun context ->
-        let switch =
-          {
-            context;
-            live = 1;
-            daemons = 0;
-            failure = None;
-            hooks = null_hook;
-            idle = Waiters.create ();
-            finished = false;
-          }
-        in
+        let switch = { context; failure = None; hooks = null_hook; finished = false } in
         match body switch with
         | value -> (
             finish switch;
             match switch.failure with None -> value | Some failure -> Exn.raise_with_bt failure)
         | exception exn -> (
-            fail_with switch exn;
+            in_any_case fail_with switch exn;
             finish switch;
-            match switch.failure with None -> assert false | Some failure -> Exn.raise_with_bt failure))
+            match switch.failure with None -> raise exn | Some failure -> Exn.raise_with_bt failure))
 
   let run ?name body = run_in (current ()) ?name body
   let run_protected ?name body = run_in (current ()) ~protected:true ?name body
@@ -337,42 +331,41 @@ module Fiber = struct
   let await_cancel () = suspend "a cancel" (fun fiber resume -> fiber.withdraw <- (fun exn -> resume (Error exn)))
 
   (* The new task has the values of the caller. *)
-  let fork_in context body =
-    Effect.perform (Fork (new_task context (current ()).bindings body, body))
+  let fork_in context ~is_daemon body =
+    Effect.perform (Fork (make_task context (current ()).bindings body, is_daemon))
 
   let is_on (switch : Switch.t) =
     Switch.check_open switch;
     match switch.context.state with On -> true | Cancelling _ | Finished -> false
 
   let fork ~sw body =
-    if is_on sw then (
-      Switch.enter sw;
-      fork_in sw.context (fun () ->
-          (try body () with exn -> Switch.fail_with sw exn);
-          Switch.leave sw))
+    if is_on sw then
+      fork_in sw.context ~is_daemon:false (fun () ->
+          (try body () with exn -> in_any_case Switch.fail_with sw exn);
+          end_this_task ())
 
   let fork_daemon ~sw body =
-    if is_on sw then (
-      Switch.enter sw;
-      sw.daemons <- sw.daemons + 1;
-      fork_in sw.context (fun () ->
+    if is_on sw then
+      fork_in sw.context ~is_daemon:true (fun () ->
           (match body () with
           | `Stop_daemon -> ()
           | exception Cancelled Switch.Stop -> ()
-          | exception exn -> Switch.fail_with sw exn);
-          if sw.daemons > 0 then sw.daemons <- sw.daemons - 1;
-          Switch.leave sw))
+          | exception exn -> in_any_case Switch.fail_with sw exn);
+          if sw.context.daemons > 0 then sw.context.daemons <- sw.context.daemons - 1;
+          end_this_task ())
+
+  let settle_ok resolver value = ignore (Promise.try_resolve resolver (Ok value))
+  let settle_error resolver exn = ignore (Promise.try_resolve resolver (Error exn))
 
   let fork_promise ~sw body =
     let promise, resolver = Promise.create_with_label "the result of a task" in
     (match (Switch.check_open sw, sw.context.state) with
     | (), On ->
-        Switch.enter sw;
-        fork_in sw.context (fun () ->
+        fork_in sw.context ~is_daemon:false (fun () ->
             (match body () with
-            | value -> Promise.resolve resolver (Ok value)
-            | exception exn -> Promise.resolve resolver (Error exn));
-            Switch.leave sw)
+            | value -> in_any_case settle_ok resolver value
+            | exception exn -> in_any_case settle_error resolver exn);
+            end_this_task ())
     | (), (Cancelling (exn, _)) -> Promise.resolve resolver (Error (Cancelled exn))
     | (), Finished -> assert false);
     promise
@@ -401,50 +394,51 @@ module Fiber = struct
      that returns one. Raises what they have failed of, or else what the caller was cancelled for meanwhile. *)
   let race bodies add =
     let failure = ref None in
+    let note (exn, backtrace) =
+      failure := Some (match !failure with None -> (exn, backtrace) | Some first -> Exn.combine first (exn, backtrace))
+    in
     Cancel.sub (fun context ->
-        let stop () = match context.state with On -> Cancel.cancel context Not_first | Cancelling _ | Finished -> () in
+        let stop () () =
+          match context.state with On -> Cancel.cancel context Not_first | Cancelling _ | Finished -> ()
+        in
+        let end_by exn () =
+          let exn, backtrace = Exn.get exn in
+          match (as_cancel context exn, context.state) with
+          | Cancelled _, (Cancelling _ | Finished) -> () (* as it was told to end *)
+          | exn, _ ->
+              note (exn, backtrace);
+              stop () ()
+        in
         let run_one body () =
-          match add (body ()) with
-          | () -> stop ()
-          | exception exn -> (
-              let exn, backtrace = Exn.get exn in
-              let this = (as_cancel context exn, backtrace) in
-              match (this, context.state) with
-              | (Cancelled _, _), (Cancelling _ | Finished) -> () (* as it was told to end *)
-              | _ ->
-                  failure := Some (match !failure with None -> this | Some first -> Exn.combine first this);
-                  stop ())
+          match add (body ()) with () -> in_any_case stop () () | exception exn -> in_any_case end_by exn ()
         in
         let fiber = current () in
-        let live = ref (List.length bodies) and idle = Waiters.create () in
-        let rec await_idle () =
-          if !live > 0 then (
-            (try Waiters.wait_to_the_end idle "tasks of which one is first"
-             with exn ->
-               failure := Some (Exn.get exn);
-               stop ());
-            await_idle ())
-        in
         let rec start = function
           | [] -> ()
-          | [ last ] ->
-              run_one last ();
-              decr live
+          | [ last ] -> run_one last ()
           | body :: others ->
               (match context.state with
               | On ->
                   let task () =
                     run_one body ();
-                    decr live;
-                    if !live = 0 then Waiters.wake_all idle ()
+                    end_this_task ()
                   in
-                  Effect.perform (Fork (new_task context fiber.bindings task, task))
-              | Cancelling _ | Finished -> decr live);
+                  Effect.perform (Fork (make_task context fiber.bindings task, false))
+              | Cancelling _ | Finished -> ());
               start others
         in
+        let interrupt_by exn () =
+          note (Exn.get exn);
+          stop () ()
+        in
         (match context.state with Cancelling (exn, _) -> raise (Cancelled exn) | On | Finished -> ());
-        start bodies;
-        await_idle ());
+        let await_idle () () =
+          while context.live > 0 do
+            try wait_for_others context "tasks of which one is first" with exn -> in_any_case interrupt_by exn ()
+          done
+        in
+        (try start bodies with exn (* of a signal handler *) -> in_any_case interrupt_by exn ());
+        in_any_case await_idle () ());
     match !failure with None -> check () | Some failure -> Exn.raise_with_bt failure
 
   let keep_first first _ = first

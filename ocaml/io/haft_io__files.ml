@@ -20,7 +20,8 @@ let check code what path =
 
 (* ---- Directories ---- *)
 
-(* Paths below are those of the directory; [confined]: none leads out of it, as far as the text says. *)
+(* Paths are relative to [root]. [confined]: those with [..] that lead out of it, and absolute ones, are refused;
+   symbolic links are followed. *)
 type directory = { root : string; confined : bool }
 type kind += Directory of directory
 
@@ -414,7 +415,8 @@ module Process = struct
       (Calls.begin_call (Calls.call Wait_child ~descriptor:number))
       (fun code ->
         let status = if code < 0 then 255 else Calls.taken_ended () in
-        Promise.resolve resolver (if status >= 1000 then `Signaled (status - 100_000) else `Exited status));
+        let how = if status >= 1000 then `Signaled (status - 100_000) else `Exited status in
+        ignore (Promise.try_resolve resolver how));
     let child = { plain with kind = Child { number; ended } } in
     Switch.on_release sw (fun () ->
         if not (Promise.is_resolved ended) then (

@@ -520,8 +520,9 @@ module Buf_write = struct
     limit : int;
     flow : Cstruct.t list -> unit;  (* writes all *)
     wakes : unit waiters;  (* the task that writes *)
-    flushed : unit waiters;  (* those who wait until it has caught up *)
-    mutable state : [ `Open | `Closing | `Failed of exn ];  (* failed: the switch is, which cancels those who wait *)
+    flushed : unit waiters;  (* tasks that wait until it has caught up *)
+    mutable state : [ `Open | `Closing | `Failed of exn ];  (* failed: the switch has failed, too, which cancels the
+                                                               tasks that wait *)
   }
 
   let check writer =

@@ -45,14 +45,15 @@ include Haft_io__tasks
 (* ---- Effects ---- *)
 
 type _ Effect.t +=
-  | Wait : 'a waiters * string -> 'a Effect.t  (* in this list, for what the text says *)
+  | Wait : 'a waiters * string -> 'a Effect.t  (* in this list; the text is for debuggers *)
   | Wait_to_the_end : 'a waiters * string -> 'a Effect.t  (* the same, whatever cancels come *)
   | Suspend : (fiber -> (('a, exn) result -> unit) -> unit) -> 'a Effect.t
         (* calls the function, which keeps what ends the wait *)
   | Sleep_until : int -> unit Effect.t
   | This_fiber : fiber Effect.t
   | Yield : unit Effect.t
-  | Fork : fiber * (unit -> unit) -> unit Effect.t  (* the new task goes first; the function raises nothing *)
+  | Fork : fiber * bool -> unit Effect.t
+        (* a new task, which goes first, raises nothing, and ends with [end_this_task]; whether it is a daemon *)
   | On_c_stack : (unit -> 'a) -> 'a Effect.t  (* for code in a task of C (run_in_c): the function may wait in C *)
 
 let check_context context =
@@ -99,6 +100,9 @@ let this_fiber () =
   let id = !here.running in
   if id >= 0 && runs_here () then fiber_of id else perform This_fiber
 
+(* The last that a task calls. *)
+let end_this_task () = end_task (fiber_of !here.running)
+
 (* ---- Timers ---- *)
 
 (* The loop wakes if it sleeps longer than that: a task in a task of C may begin a timer. *)
@@ -112,7 +116,11 @@ let add_timer at fire =
   timer
 
 let remove_timer = Haft_io__timers.remove
-let fire_timers () = if Haft_io__timers.next_time () < max_int then Haft_io__timers.fire_until (now ())
+let fire (timer : Haft_io__timers.timer) () = timer.fire ()
+let fire_in_any_case timer = in_any_case fire timer ()
+
+let fire_timers () =
+  if Haft_io__timers.next_time () < max_int then Haft_io__timers.fire_until (now ()) fire_in_any_case
 
 (* The task, whose continuation is kept, waits for the time. (Its timer and a function of one word are all that a sleep
    leaves to the collector.) *)
@@ -147,8 +155,9 @@ let rec schedule () =
       lane.transit <- -1;
       let fiber = fiber_of id in
       let k : (Obj.t, unit) continuation = Obj.obj fiber.continuation and value = fiber.value in
-      if Obj.is_block value then fiber.value <- nothing;
-      match fiber.way with
+      let way = fiber.way in
+      if Obj.is_block value && way != By_start then fiber.value <- nothing;
+      match way with
       | By_value -> continue k value
       | By_exception -> discontinue k (Obj.obj value : exn)
       | Unless_cancelled -> (
@@ -156,18 +165,21 @@ let rec schedule () =
           | Cancelling (exn, _) ->
               discontinue k (try Cancelled exn with another (* of a signal handler *) -> another)
           | On | Finished -> continue k value)
-      | By_start -> start fiber (Obj.obj value : unit -> unit)
+      | By_start ->
+          lane.transit <- id (* signal handlers may run at the head of [start] *);
+          start fiber
       | By_call ->
           lane.running <- -1;
           forget_number fiber;
           (Obj.obj value : unit -> unit) ();
           schedule ()))
 
-and start fiber body =
-  let lane = !here in
+and start fiber =
+  let lane = !here and body : unit -> unit = Obj.obj fiber.value in
   lane.running <- fiber.id;
   lane.transit <- -1;
-  if Obj.is_block fiber.value then fiber.value <- nothing;
+  fiber.way <- By_value;
+  fiber.value <- nothing;
   Haft__syntax.match_with body () !handler
 
 let[@inline never] serve (type a) (effect : a Effect.t) fiber =
@@ -182,11 +194,12 @@ let[@inline never] serve (type a) (effect : a Effect.t) fiber =
   | Wait_to_the_end (waiters, what) ->
       list_waiter fiber waiters what Listed_to_the_end;
       schedule ()
-  | Fork (other, body) ->
+  | Fork (other, is_daemon) ->
+      register_task other ~is_daemon;
       fiber.way <- By_value;
       push_first fiber;
       !here.transit <- other.id;
-      start other body
+      start other
   | Sleep_until time ->
       (try begin_sleep fiber time with exn -> go_on fiber By_exception (Obj.repr exn));
       schedule ()
@@ -215,19 +228,17 @@ let () =
   handler :=
     {
       Haft__syntax.retc =
-        (fun () ->
-          end_fiber (fiber_of !here.running);
-          schedule ());
+        schedule (* the task has ended itself, because signals may be handled before this *);
       exnc =
-        (fun exn ->
-          end_fiber (fiber_of !here.running);
+        (fun exn (* of a signal handler: tasks raise nothing *) ->
+          end_task (fiber_of !here.running);
           raise exn);
       effc;
     }
 
 (* A signal handler has raised in the loop: the task that was about to wait gets the exception; if there is none, it
-   ends the run. *)
-let take_exception exn =
+   ends the run. (It changes nothing before it knows; another signal handler may raise until then.) *)
+let take_exception exn () =
   let lane = !here in
   let fiber = if lane.transit >= 0 then fiber_of lane.transit else nobody in
   let is_lost = fiber != nobody && fiber.listing = Nowhere && not (has_not_begun fiber || is_ready fiber) in
@@ -286,12 +297,14 @@ let free_slot slot =
   slots.waiting.(slot) <- ignore;
   slots.free <- slot :: slots.free
 
+let call_waiting slot code = slots.waiting.(slot) code
+
+(* The slot is free when its function has returned, which may be called more than once. *)
 let rec take_all_done () =
   let slot = take_done () in
   if slot >= 0 then (
-    let call = slots.waiting.(slot) in
+    in_any_case call_waiting slot (taken_result ());
     free_slot slot;
-    call (taken_result ());
     take_all_done ())
 
 (* Begins work in C and calls [finished] with its result, in the loop: it must not wait. *)
@@ -302,6 +315,8 @@ let begin_work begin_c finished =
     free_slot slot;
     finished code)
 
+let result_of take code = match take code with value -> Ok value | exception exn -> Error exn
+
 (* Waits for the end of work in C, and returns what [take] makes of its result. No cancel ends the wait: the work has
    memory of the caller's. *)
 let work what take begin_c =
@@ -309,7 +324,7 @@ let work what take begin_c =
     (Suspend
        (fun fiber resume ->
          fiber.waits_for <- what;
-         begin_work begin_c (fun code -> resume (match take code with value -> Ok value | exception exn -> Error exn))))
+         begin_work begin_c (fun code -> resume (result_of take code))))
 
 (* ---- Readiness ---- *)
 
@@ -339,33 +354,24 @@ let wait_ready descriptor kind =
             Hashtbl.add watches key watch;
             watch
       in
-      let watcher =
-        {
-          ended = false;
-          done_ =
-            (fun result ->
-              fiber.withdraw <- no_wait;
-              resume result);
-        }
-      in
+      let watcher = { ended = false; done_ = resume } in
       watch.watchers <- watcher :: watch.watchers;
       fiber.withdraw <-
         (fun exn ->
-          watcher.ended <- true;
           watch.watchers <- List.filter (fun other -> other != watcher) watch.watchers;
-          watcher.done_ (Error exn));
+          watcher.done_ (Error exn);
+          watcher.ended <- true);
       if not watch.asked then (
-        watch.asked <- true;
         begin_work (watch_c descriptor kind) (fun code ->
-            Hashtbl.remove watches key;
-            let watchers = List.rev watch.watchers in
-            watch.watchers <- [];
+            let result = Ok code in
             List.iter
               (fun watcher ->
                 if not watcher.ended then (
-                  watcher.ended <- true;
-                  watcher.done_ (Ok code)))
-              watchers)))
+                  watcher.done_ result;
+                  watcher.ended <- true))
+              (List.rev watch.watchers);
+            Hashtbl.remove watches key);
+        watch.asked <- true))
 
 (* The same for descriptors that others read and close. When it has returned or raised, nobody waits for the descriptor
    any more. *)
@@ -376,7 +382,6 @@ let await_ready descriptor ~writes =
       let cancelled = ref None in
       let slot =
         new_slot (fun code ->
-            fiber.withdraw <- no_wait;
             resume (match !cancelled with Some exn -> Error exn | None -> Ok code))
       in
       let pointer = look_c descriptor writes slot in
@@ -386,9 +391,9 @@ let await_ready descriptor ~writes =
       else
         fiber.withdraw <-
           (fun exn ->
-            fiber.withdraw <- no_wait;
             cancelled := Some exn;
-            withdraw_c pointer))
+            withdraw_c pointer;
+            fiber.withdraw <- no_wait))
 
 (* ---- The run ---- *)
 
@@ -432,7 +437,7 @@ let rec loop carrier root finished =
   | () -> ()
   | exception exn ->
       if is_current carrier then sleeps := false else if !sleeps then wake_c ();
-      take_exception exn;
+      in_any_case take_exception exn ();
       loop carrier root finished
 
 let is_running = ref false
@@ -454,15 +459,18 @@ let run_by run_c main =
   forget_run () (* again: a signal handler may have raised then *);
   is_interrupted := false;
   let result = ref None and finished = ref false in
-  let root = new_context ~name:"run" nowhere in
+  let root = make_context ~protected:false "run" nowhere in
   let body () =
-    (result :=
-       match main () with
-       | value -> Some (Ok value)
-       | exception exn ->
-           let backtrace = Printexc.get_raw_backtrace () in
-           Some (Error (as_cancel root exn, backtrace)));
-    finished := true
+    (try
+       result :=
+         match main () with
+         | value -> Some (Ok value)
+         | exception exn ->
+             let backtrace = Printexc.get_raw_backtrace () in
+             Some (Error (as_cancel root exn, backtrace))
+     with exn (* of a signal handler *) -> interrupt exn);
+    finished := true;
+    end_this_task ()
   in
   (* [why]: the exception that has kept an earlier call from coming to the loop; or no block. *)
   let carry carrier why =
@@ -472,7 +480,7 @@ let run_by run_c main =
     here := lane;
     loop carrier root finished
   in
-  let first = new_fiber root [] in
+  let first = make_task root [] body in
   let code =
     Fun.protect
       ~finally:(fun () ->
@@ -481,7 +489,8 @@ let run_by run_c main =
       (fun () ->
         is_running := true;
         root_of_run := root;
-        push_start first body;
+        register_task first ~is_daemon:false;
+        push first;
         run_c carry)
   in
   match !result with
@@ -499,10 +508,14 @@ let run_in_c (type r) context (body : unit -> r) : r =
      the wait, and each of them may run at any allocation. *)
   let event = ref None in
   let tell () = Option.iter event_set !event in
-  let fiber = new_fiber ~tell context [] and outside = !here in
-  let lane = { running = fiber.id; left = 0; transit = -1 } in
-  here := lane;
-  incr guests;
+  let fiber = make_fiber tell context By_value nothing [] and outside = !here in
+  let lane = { running = -1; left = 0; transit = -1 } in
+  let come () =
+    register fiber;
+    lane.running <- fiber.id;
+    here := lane;
+    incr guests
+  in
   let go () =
     here := outside;
     end_fiber fiber;
@@ -559,15 +572,20 @@ let run_in_c (type r) context (body : unit -> r) : r =
         | Ok code -> if code < 0 then discontinue k (Cancelled Exit) else continue k ())
     | Wait_to_the_end (waiters, what) -> wait_in_c k (fun () -> list_waiter fiber waiters what Listed_to_the_end)
     | Sleep_until time -> wait_in_c k (fun () -> begin_sleep fiber time)
-    | Fork (other, body) ->
-        push_start other body;
-        continue k ()
+    | Fork (other, is_daemon) -> (
+        match register_task other ~is_daemon with
+        | () ->
+            push_from_anywhere other;
+            continue k ()
+        | exception exn (* of a signal handler *) -> discontinue k exn)
     | Suspend begin_ -> wait_in_c k (fun () -> begin_suspension fiber begin_)
     | This_fiber -> continue k fiber
     | On_c_stack f -> ( match f () with value -> continue k value | exception exn -> discontinue k exn)
     | _ -> Haft__syntax.decline effect k
   in
-  match Haft__syntax.match_with body () { retc = Fun.id; exnc = raise; effc } with
+  let handler = { Haft__syntax.retc = Fun.id; exnc = raise; effc } in
+  come ();
+  match Haft__syntax.match_with body () handler with
   | value ->
       go ();
       value

@@ -223,14 +223,9 @@ module Clock = struct
   let sleep_until mock time =
     if time > mock.time then
       suspend "a time of the mock clock" (fun fiber resume ->
-          let remove =
-            add_timer mock time (fun () ->
-                fiber.withdraw <- no_wait;
-                resume (Ok ()))
-          in
+          let remove = add_timer mock time (fun () -> resume (Ok ())) in
           fiber.withdraw <-
             (fun exn ->
-              fiber.withdraw <- no_wait;
               remove ();
               resume (Error exn)))
     else Fiber.yield ()

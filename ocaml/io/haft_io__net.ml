@@ -157,11 +157,10 @@ let connect ~sw address =
           let cancelled = ref None in
           fiber.withdraw <-
             (fun exn ->
-              fiber.withdraw <- no_wait;
               cancelled := Some exn;
-              flow.close ());
+              flow.close ();
+              fiber.withdraw <- no_wait);
           begin_work (Calls.connect number to_) (fun code ->
-              fiber.withdraw <- no_wait;
               resume (match !cancelled with Some exn -> Error exn | None -> Ok code)))
     with exn ->
       flow.close ();

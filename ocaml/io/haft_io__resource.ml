@@ -126,7 +126,7 @@ type any = {
   kind : kind;
 }
 
-(* The parameter says what the object can do; haft_io.mli makes it abstract. *)
+(* The parameter lists what the object can do; haft_io.mli makes the type abstract. *)
 type 'tags t = any
 
 let cannot what _ = invalid_arg ("this object cannot " ^ what)

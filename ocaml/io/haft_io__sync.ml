@@ -89,7 +89,7 @@ module Condition = struct
   (* Whatever cancels come. *)
   let lock_again mutex = if not (Mutex.try_lock mutex) then Cancel.protect (fun () -> Mutex.lock mutex)
 
-  (* No other task runs between the two, and who broadcasts elsewhere lets the loop do it. *)
+  (* No other task runs between the two, and a broadcast of another thread is done by the loop. *)
   let await condition mutex =
     Mutex.unlock mutex;
     match await_no_mutex condition with
@@ -130,19 +130,16 @@ module Stream = struct
 
   let wait_to_offer stream item =
     suspend "room in a stream" (fun fiber resume ->
+        let ended = Ok () in
         let offer =
           {
             item;
-            taken =
-              (fun () ->
-                fiber.withdraw <- no_wait;
-                resume (Ok ()));
+            taken = (fun () -> resume ended);
           }
         in
         Queue.push offer stream.offers;
         fiber.withdraw <-
           (fun exn ->
-            fiber.withdraw <- no_wait;
             withdraw stream.offers offer;
             resume (Error exn)))
 
@@ -199,21 +196,23 @@ module Lazy = struct
     | Waiting compute -> (
         let ended, end_ = Promise.create_with_label "a lazy value" in
         this.state <- Running ended;
-        let finish state =
+        let end_in state =
           this.state <- state;
-          Promise.resolve end_ (Ok ())
+          ignore (Promise.try_resolve end_ (Ok ()))
         in
+        let end_by_value value () = end_in (Value value) and end_by_failure exn () = end_in (Failed exn) in
+        let begin_again () () = end_in (Waiting compute) in
         match if this.cancel = `Protect then Cancel.protect compute else compute () with
         | value ->
-            finish (Value value);
+            in_any_case end_by_value value ();
             value
         | exception (Cancelled _ as exn) when this.cancel = `Restart ->
             let backtrace = Printexc.get_raw_backtrace () in
-            finish (Waiting compute);
+            in_any_case begin_again () ();
             Printexc.raise_with_backtrace exn backtrace
         | exception exn ->
             let backtrace = Printexc.get_raw_backtrace () in
-            finish (Failed exn);
+            in_any_case end_by_failure exn ();
             Printexc.raise_with_backtrace exn backtrace)
 end
 
@@ -268,7 +267,10 @@ module Pool = struct
       let item = acquire pool in
       Fun.protect
         ~finally:(fun () ->
-          Stack.push item pool.idle;
-          wake pool)
+          match Stack.push item pool.idle with
+          | () -> wake pool
+          | exception exn ->
+              forget pool;
+              raise exn)
         (fun () -> body item)
 end

@@ -15,23 +15,11 @@
      only where something is allocated, may push, and signal handlers may end waits.
    - What a signal handler raises while a task is on its way to the queue or to a list does not keep it from there: the
      exception is kept, and ends the run ([interrupt]). *)
-external wake_c : unit -> unit = "haft_ocaml_io_wake"
 external away : unit -> int = "haft_ocaml_io_away" [@@noalloc]
 
+include Haft_io__interrupts
+
 exception Cancelled of exn
-
-(* Why all tasks are to end: a signal handler has raised while the loop was between tasks, or the run was cancelled.
-   Nothing is allocated where it is set, where the next signal handler could raise. *)
-let interrupted = ref Exit
-let is_interrupted = ref false
-
-(* Whether the loop sleeps, or is about to. *)
-let sleeps = ref false
-
-let interrupt exn =
-  if not !is_interrupted then interrupted := exn;
-  is_interrupted := true;
-  if !sleeps then wake_c ()
 
 type state = On | Cancelling of exn * Printexc.raw_backtrace | Finished
 
@@ -74,6 +62,9 @@ and context = {
   mutable children : context;  (* likewise *)
   mutable next_child : context;
   mutable previous_child : context;
+  mutable live : int;  (* how many tasks have begun in it and have not ended *)
+  mutable daemons : int;  (* of them *)
+  mutable idle : unit waiters;  (* the task that waits until all others have ended *)
 }
 
 (* The tasks that wait for one thing, first come first; each goes on with a value of this type. *)
@@ -115,9 +106,13 @@ and nowhere =
     children = nowhere;
     next_child = nowhere;
     previous_child = nowhere;
+    live = 0;
+    daemons = 0;
+    idle = no_idle;
   }
 
 and no_list = { first_waiter = -1; door = Closed }
+and no_idle = { first_waiter = -1; door = Closed }
 
 let enter fiber context =
   fiber.context <- context;
@@ -143,24 +138,27 @@ type tasks = {
 let tasks = { by_id = Array.make 64 nobody; free = Array.make 64 0; free_count = 0; used = 0 }
 let[@inline] fiber_of id = Array.unsafe_get tasks.by_id id
 
-let rec number fiber =
-  if tasks.free_count > 0 then (
-    tasks.free_count <- tasks.free_count - 1;
-    fiber.id <- tasks.free.(tasks.free_count);
-    tasks.by_id.(fiber.id) <- fiber)
-  else if tasks.used < Array.length tasks.by_id then (
-    fiber.id <- tasks.used;
-    tasks.used <- tasks.used + 1;
-    tasks.by_id.(fiber.id) <- fiber)
-  else (
-    let size = Array.length tasks.by_id in
+(* The next number allocates nothing. *)
+let rec reserve_number () =
+  let size = Array.length tasks.by_id in
+  if tasks.free_count = 0 && tasks.used = size then (
     let by_id = Array.make (2 * size) nobody and free = Array.make (2 * size) 0 in
     if Array.length tasks.by_id = size then (
       Array.blit tasks.by_id 0 by_id 0 size;
       Array.blit tasks.free 0 free 0 size;
       tasks.by_id <- by_id;
       tasks.free <- free);
-    number fiber)
+    reserve_number ())
+
+let number fiber =
+  reserve_number ();
+  (if tasks.free_count > 0 then (
+     tasks.free_count <- tasks.free_count - 1;
+     fiber.id <- tasks.free.(tasks.free_count))
+   else (
+     fiber.id <- tasks.used;
+     tasks.used <- tasks.used + 1));
+  tasks.by_id.(fiber.id) <- fiber
 
 let forget_number fiber =
   tasks.by_id.(fiber.id) <- nobody;
@@ -186,41 +184,49 @@ let make_fiber tell context way value bindings =
     bindings;
   }
 
-let registered fiber =
+let register fiber =
   number fiber;
-  enter fiber fiber.context;
-  fiber
-
-let new_fiber ?(tell = no_tell) context bindings = registered (make_fiber tell context By_value nothing bindings)
+  enter fiber fiber.context
 
 (* One that is to start with the function. *)
-let new_task context bindings (body : unit -> unit) =
-  registered (make_fiber no_tell context By_start (Obj.repr body) bindings)
+let make_task context bindings (body : unit -> unit) =
+  make_fiber no_tell context By_start (Obj.repr body) bindings
+
+(* The task is one of its context's from now on, which waits for it. *)
+let register_task fiber ~is_daemon =
+  register fiber;
+  let context = fiber.context in
+  context.live <- context.live + 1;
+  if is_daemon then context.daemons <- context.daemons + 1
 
 let has_not_begun fiber = fiber.way = By_value && not (Obj.is_block fiber.continuation)
 
-(* The task has ended. *)
+(* The task is none of the run's any more. *)
 let end_fiber fiber =
   leave fiber;
   forget_number fiber
 
-let new_context ?(protected = false) ?(name = "") parent =
-  let context =
-    {
-      state = On;
-      name;
-      protected;
-      parent;
-      fibers = nobody;
-      children = nowhere;
-      next_child = parent.children;
-      previous_child = nowhere;
-    }
-  in
-  if parent != nowhere then (
-    if parent.children != nowhere then parent.children.previous_child <- context;
-    parent.children <- context);
-  context
+(* It is in no list before it is linked, so that its maker may still allocate. *)
+let make_context ~protected name parent =
+  {
+    state = On;
+    name;
+    protected;
+    parent;
+    fibers = nobody;
+    children = nowhere;
+    next_child = nowhere;
+    previous_child = nowhere;
+    live = 0;
+    daemons = 0;
+    idle = no_idle;
+  }
+
+let link_context context =
+  let parent = context.parent in
+  context.next_child <- parent.children;
+  if parent.children != nowhere then parent.children.previous_child <- context;
+  parent.children <- context
 
 let end_context context =
   context.state <- Finished;
@@ -247,7 +253,7 @@ let ready = { ids = Array.make 64 0; first = 0; count = 0 }
 
 let is_full () = ready.count = Array.length ready.ids
 
-let grow () =
+let grow () () =
   let larger = Array.make (2 * Array.length ready.ids) 0 in
   let size = Array.length ready.ids in
   if Array.length larger = 2 * size && ready.count = size then (
@@ -256,10 +262,9 @@ let grow () =
     ready.first <- 0;
     ready.ids <- larger)
 
-let make_room () =
-  while is_full () do
-    try grow () with Out_of_memory -> raise Out_of_memory | exn -> interrupt exn
-  done
+let[@inline never] make_room () =
+  in_any_case grow () ();
+  if is_full () then raise Out_of_memory
 
 let push fiber =
   if is_full () then make_room ();
@@ -305,17 +310,13 @@ let push_from_anywhere fiber =
   push fiber;
   if !sleeps then wake_c ()
 
-(* A new task, which goes after those that are ready. *)
-let push_start fiber (body : unit -> unit) =
-  fiber.way <- By_start;
-  fiber.value <- Obj.repr body;
-  push_from_anywhere fiber
-
 (* The loop calls it, between two tasks. Any thread, and signal handlers. *)
-let call_in_loop (f : unit -> unit) =
+let make_caller (f : unit -> unit) =
   let caller = make_fiber no_tell nowhere By_call (Obj.repr f) [] in
   number caller;
-  push_from_anywhere caller
+  caller
+
+let call_in_loop f = push_from_anywhere (make_caller f)
 
 (* The run has ended. A task that has begun and not ended, for whatever reason, keeps its number, which lists may
    have. *)
@@ -357,7 +358,10 @@ let link_waiter waiters fiber listing =
 let go_on fiber way value =
   fiber.way <- way;
   if fiber.value != value then fiber.value <- value;
-  if fiber.tell == no_tell then push_from_anywhere fiber else fiber.tell ()
+  if fiber.tell == no_tell then push_from_anywhere fiber
+  else (
+    fiber.tell ();
+    () (* not in tail position, for which the compiler would let signals be handled at the head *))
 
 (* Ends a wait that is in no list, if this is the wait that has this continuation, and has not ended. *)
 let end_suspension fiber continuation way value =
@@ -394,12 +398,15 @@ let wake_one (waiters : 'a waiters) (value : 'a) =
     go_on fiber By_value (Obj.repr value);
     true)
 
-let wake_all waiters value =
-  let rec go () = if wake_one waiters value then go () in
-  try go ()
-  with exn (* of a signal handler *) ->
-    interrupt exn;
-    go ()
+let rec wake_each waiters value = if wake_one waiters value then wake_each waiters value
+let wake_all waiters value = in_any_case wake_each waiters value
+
+(* The task has ended. This allocates nothing, so that the task that waits for it goes on in any case. *)
+let end_task fiber =
+  let context = fiber.context in
+  end_fiber fiber;
+  context.live <- context.live - 1;
+  if context.live <= context.daemons then ignore (wake_one context.idle ())
 
 (* The same, for good. *)
 let close_waiters (waiters : unit waiters) =
@@ -439,12 +446,12 @@ let cancel_fiber fiber (cancelled : exn) =
 let cancel_context context exn backtrace =
   let reason = Cancelling (exn, backtrace) and cancelled = Cancelled exn in
   let contexts = ref [ context ] and fibers = ref [] in
-  let rec go () =
+  let rec go () () =
     match (!fibers, !contexts) with
     | fiber :: others, _ ->
         cancel_fiber fiber cancelled;
         fibers := others;
-        go ()
+        go () ()
     | [], [] -> ()
     | [], ({ state = On; _ } as context) :: others ->
         let inside = List.filter (fun child -> not child.protected) (children_of context) in
@@ -452,23 +459,19 @@ let cancel_context context exn backtrace =
         context.state <- reason;
         contexts := left;
         fibers := own;
-        go ()
+        go () ()
     | [], { state = Cancelling _ | Finished; _ } :: others ->
         contexts := others;
-        go ()
+        go () ()
   in
-  let rec go_in_any_case () =
-    try go ()
-    with exn ->
-      interrupt exn;
-      go_in_any_case ()
-  in
-  go_in_any_case ()
+  in_any_case go () ()
 
-(* The reason for which a task whose context is [context] has ended. A function of C that was waiting when the cancel
+(* The reason for which a task whose context has this state has ended. A function of C that was waiting when the cancel
    came has failed with ECANCELED, and so Unix or a channel: that is the cancel. *)
-let as_cancel context exn =
-  match (context.state, exn) with
+let as_cancel_by state exn =
+  match (state, exn) with
   | Cancelling (why, _), Unix.Unix_error (EUNKNOWNERR 125, _, _) -> Cancelled why
   | Cancelling (why, _), Sys_error text when text = "Operation canceled" -> Cancelled why
   | _ -> exn
+
+let as_cancel context exn = as_cancel_by context.state exn

@@ -142,26 +142,43 @@ end
 (* ---- Work on threads ---- *)
 
 module Systhreads = struct
-  (* Threads of the system that have nothing to do wait for work. They hold OCaml's lock while they run OCaml code. *)
+  (* Threads of the system that have nothing to do wait for work. They hold OCaml's lock while they run OCaml code. An
+     exception of a signal handler on the way to a job ends the run. *)
   let lock = Mutex.create ()
   let has_work = Condition.create ()
   let work : (unit -> unit) Queue.t = Queue.create ()
   let threads = ref 0
   let idle = ref 0
 
-  let rec serve () =
-    Mutex.lock lock;
+  let with_lock f =
+    in_any_case (fun () () -> Mutex.lock lock) () ();
+    match f () with
+    | value ->
+        Mutex.unlock lock;
+        value
+    | exception exn ->
+        Mutex.unlock lock;
+        raise exn
+
+  let take_job () =
     incr idle;
-    while Queue.is_empty work do
-      Condition.wait has_work lock
-    done;
-    decr idle;
-    let job = Queue.pop work in
-    Mutex.unlock lock;
-    job ();
+    match
+      while Queue.is_empty work do
+        Condition.wait has_work lock
+      done
+    with
+    | () ->
+        decr idle;
+        Queue.pop work
+    | exception exn ->
+        decr idle;
+        raise exn
+
+  let rec serve () =
+    (try (with_lock take_job) () with exn -> interrupt exn);
     serve ()
 
-  let take_back job =
+  let take_back job () =
     let others = Queue.create () in
     Queue.iter (fun other -> if other != job then Queue.push other others) work;
     Queue.clear work;
@@ -169,22 +186,32 @@ module Systhreads = struct
 
   (* Where the system gives no thread, those that there are do the job later. *)
   let thread_was_refused job why =
-    Mutex.lock lock;
-    decr threads;
-    let is_last = !threads = 0 in
-    if is_last then take_back job;
-    Mutex.unlock lock;
-    if is_last then raise why
+    let forget () =
+      decr threads;
+      if !threads = 0 then in_any_case take_back job ();
+      !threads = 0
+    in
+    if with_lock forget then raise why
 
   let begin_job job =
-    Mutex.lock lock;
-    Queue.push job work;
-    let needs_thread = Queue.length work > !idle in
-    if needs_thread then incr threads;
-    Condition.signal has_work;
-    Mutex.unlock lock;
-    if needs_thread then
+    let push () =
+      Queue.push job work;
+      let needs_thread = Queue.length work > !idle in
+      if needs_thread then incr threads;
+      Condition.signal has_work;
+      needs_thread
+    in
+    if with_lock push then
       match Thread.create serve () with _ -> () | exception why -> thread_was_refused job why
+
+  (* A number for work by a thread: when the thread has ended that, or itself, the function of the slot is called. *)
+  external work_for : int -> int = "haft_ocaml_io_thread_work"
+  external forget_work : int -> unit = "haft_ocaml_io_thread_forget" [@@noalloc]
+  external begin_work_of_thread : int -> unit = "haft_ocaml_io_thread_begins" [@@noalloc]
+  external end_work_of_thread : int -> unit = "haft_ocaml_io_thread_ends" [@@noalloc]
+
+  let exited =
+    Error (Failure "run_in_systhread: the function has ended its thread (Thread.exit): return or raise instead")
 
   (* The result of [f ()], which runs on such a thread. No cancel ends the wait. *)
   let run ?(label = "a thread") f =
@@ -193,6 +220,22 @@ module Systhreads = struct
       (Suspend
          (fun fiber resume ->
            fiber.waits_for <- label;
-           let job () = resume (match f () with value -> Ok value | exception exn -> Error exn) in
-           match begin_job job with () -> () | exception exn -> resume (Error exn)))
+           let result = ref exited in
+           let end_ _ =
+             if !result == exited then decr threads;
+             resume !result
+           in
+           let slot = new_slot end_ in
+           let work = work_for slot in
+           let fail exn () = result := Error exn in
+           let job () =
+             begin_work_of_thread work;
+             (try result := result_of f () with exn (* of a signal handler *) -> in_any_case fail exn ());
+             end_work_of_thread work
+           in
+           try begin_job job
+           with exn ->
+             forget_work work;
+             free_slot slot;
+             resume (Error exn)))
 end

@@ -9,7 +9,9 @@
    removed. The queue keeps the room of those that were removed from its middle, at most as much again as is in use.
 
    A signal handler may raise wherever something is allocated, and in any loop. So a timer is in the heap or the queue
-   after each step of a loop, or has left it for good before the loop begins. *)
+   after each step of a loop, or has left it for good before the loop begins, and the heap is in order again in any
+   case. *)
+open Haft_io__interrupts
 
 type timer = { at : int; mutable place : int; fire : unit -> unit }
 
@@ -45,6 +47,9 @@ let rec sink place =
       swap place least;
       sink least))
 
+let rise_timer timer () = rise timer.place
+let sink_timer timer () = sink timer.place
+
 let make_room_in_heap () =
   if heap.size = Array.length heap.timers then (
     let larger = Array.make (2 * heap.size) no_timer in
@@ -55,7 +60,7 @@ let add_to_heap timer =
   make_room_in_heap ();
   heap.size <- heap.size + 1;
   put timer (heap.size - 1);
-  rise (heap.size - 1)
+  in_any_case rise_timer timer ()
 
 let remove_from_heap place =
   let last = heap.size - 1 in
@@ -64,7 +69,9 @@ let remove_from_heap place =
   heap.timers.(last) <- no_timer;
   if place < last then (
     put moved place;
-    if place > 0 && moved.at < heap.timers.((place - 1) / 2).at then rise place else sink place)
+    in_any_case
+      (if place > 0 && moved.at < heap.timers.((place - 1) / 2).at then rise_timer else sink_timer)
+      moved ())
 
 (* ---- The queue ---- *)
 
@@ -115,8 +122,7 @@ let trim () =
 
 let remove_from_queue number =
   queue.slots.(slot number) <- no_timer;
-  queue.live <- queue.live - 1;
-  trim ()
+  queue.live <- queue.live - 1
 
 (* ---- Both ---- *)
 
@@ -148,13 +154,13 @@ let first () =
 
 let next_time () = (first ()).at
 
-(* Calls the functions of those that are due. *)
-let rec fire_until time =
+(* Hands those that are due to [fire]. *)
+let rec fire_until time fire =
   let timer = first () in
   if timer.at <= time && timer != no_timer then (
     remove timer;
-    timer.fire ();
-    fire_until time)
+    fire timer;
+    fire_until time fire)
 
 let forget_all () =
   heap.size <- 0;

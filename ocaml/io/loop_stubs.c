@@ -45,6 +45,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -161,9 +162,9 @@ static void hand_over(loop_t *loop) {
     haft_io_event_set(&next->turn);
 }
 
-/* The number of the task that runs on a carrier, as it is while that is away, or from that: code in
-   a task of C, which has none, finds none of the loop's. (-1, of a signal handler that runs in the
-   loop, is the same both ways.) */
+/* Turns the number of the task that runs on a carrier into the one that is stored while the carrier
+   is away, and back: code in a task of C, which has no number, finds none of the loop's. (-1, of a
+   signal handler that runs in the loop, stays -1.) */
 static intnat hidden(intnat number) {
     return -2 - number;
 }
@@ -198,7 +199,7 @@ static void go_away(haft_io_gate_t *gate) {
         hand_over(loop);
     else /* The task may have made others ready. */
         haft_io_event_set(&loop->woken);
-    if (is_cancelled(carrier)) /* by now, as it is for waits of OCaml */
+    if (is_cancelled(carrier)) /* a cancel that came first ends this wait, like OCaml's */
         interrupt(carrier);
 }
 
@@ -228,7 +229,7 @@ static void *carry(void *argument) {
     carrier->task = haft_io_self();
     haft_io_return_cancels(true);
     haft_io_gate_set(&carrier->gate);
-    /* A signal handler may raise until the loop has begun, which catches all. */
+    /* A signal handler may raise here until the loop has begun; the loop catches all. */
     value raised = Val_unit;
     do {
         value result = caml_callback2_exn(*loop->carry, (value)carrier | 1, raised);
@@ -252,7 +253,8 @@ static void end_carrier(carrier_t *carrier) {
     free(carrier);
 }
 
-/* Without memory there is none: then one that is away goes on with the loop when it comes back. */
+/* Begins another carrier. Without memory there is none: then a carrier that is away goes on with
+   the loop when it comes back. */
 static bool begin_carrier(loop_t *loop) {
     carrier_t *carrier = calloc(1, sizeof *carrier);
     if (carrier == NULL)
@@ -279,7 +281,7 @@ static void end_carriers(loop_t *loop) {
 }
 
 value haft_ocaml_io_enter_lane(value carrier, value lane);
-/* The lane is the carrier's from now on. */
+/* Gives the lane to the carrier. */
 value haft_ocaml_io_enter_lane(value carrier, value lane) {
     carrier_t *it = carrier_of(carrier);
     caml_modify_generational_global_root(&it->lane, lane);
@@ -373,6 +375,7 @@ static void free_list(haft_ocaml_work_t *work) {
 }
 
 static void free_others(const loop_t *loop);
+static void forget_threads(void);
 
 /* Calls `run` for the loop. */
 static int run_loop(value *carry, int (*run)(loop_t *loop, const void *options),
@@ -383,7 +386,7 @@ static int run_loop(value *carry, int (*run)(loop_t *loop, const void *options),
         return -EBUSY;
     the_loop = &loop;
     int code = run(&loop, options);
-    the_loop = NULL;
+    forget_threads();
     free_list(loop.done);
     free_others(&loop);
     free_work(taken);
@@ -436,7 +439,7 @@ static void *wait_once_more(void *deadline) {
 }
 
 value haft_ocaml_io_wait(value deadline);
-/* Until the loop is woken, or the time has come (max_int: there is none). Returns 0, or once
+/* Waits until the loop is woken, or the time has come (max_int: there is none). Returns 0, or once
    -ECANCELED, after which the tasks clean up: no cancel ends the waits for that. Raises what a
    signal handler raises. */
 value haft_ocaml_io_wait(value deadline) {
@@ -473,7 +476,7 @@ value haft_ocaml_io_yield(value unit) {
 }
 
 value haft_ocaml_io_wake(value unit);
-/* Any thread that has OCaml's lock. */
+/* Wakes the loop; for any thread that has OCaml's lock. */
 value haft_ocaml_io_wake(value unit) {
     if (the_loop != NULL)
         haft_io_event_set(&the_loop->woken);
@@ -546,10 +549,96 @@ int haft_ocaml_io_begin(haft_ocaml_work_t *work, intptr_t slot) {
     return begin(work, slot, do_work);
 }
 
+/* ---- Work on threads ---- */
+
+/* A thread of the system that works for a task has this work, which the loop gets when the thread
+   has done it, or has ended: Thread.exit of OCaml 4.13 is a longjmp that no code between sees. */
+static pthread_key_t work_of_thread;
+static pthread_once_t has_key = PTHREAD_ONCE_INIT;
+/* `lock`: a thread that ends has not OCaml's. */
+static struct {
+    pthread_mutex_t lock;
+    haft_ocaml_work_t *done;
+} threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void finish_in_thread(void *work) {
+    pthread_mutex_lock(&threads.lock);
+    ((haft_ocaml_work_t *)work)->next = threads.done;
+    threads.done = work;
+    if (the_loop != NULL)
+        haft_io_event_set(&the_loop->woken);
+    pthread_mutex_unlock(&threads.lock);
+}
+
+static haft_ocaml_work_t *done_by_threads(void) {
+    pthread_mutex_lock(&threads.lock);
+    haft_ocaml_work_t *done = threads.done;
+    threads.done = NULL;
+    pthread_mutex_unlock(&threads.lock);
+    return done;
+}
+
+static void take_what_threads_did(void) {
+    haft_ocaml_work_t *done = done_by_threads();
+    while (done != NULL) {
+        haft_ocaml_work_t *next = done->next;
+        finish(done);
+        done = next;
+    }
+}
+
+static void forget_threads(void) {
+    pthread_mutex_lock(&threads.lock);
+    the_loop = NULL;
+    pthread_mutex_unlock(&threads.lock);
+    free_list(done_by_threads());
+}
+
+static void make_key(void) {
+    if (pthread_key_create(&work_of_thread, finish_in_thread) != 0)
+        caml_fatal_error("haft: there are no keys for what belongs to a thread");
+}
+
+value haft_ocaml_io_thread_work(value slot);
+/* Returns the work as a number; one of the next two ends it. */
+value haft_ocaml_io_thread_work(value slot) {
+    haft_ocaml_work_t *work = calloc(1, sizeof *work);
+    if (work == NULL)
+        caml_raise_out_of_memory();
+    pthread_once(&has_key, make_key);
+    work->slot = Long_val(slot);
+    return (value)work | 1;
+}
+
+static haft_ocaml_work_t *work_of(value number) {
+    return (haft_ocaml_work_t *)(number - 1);
+}
+
+value haft_ocaml_io_thread_forget(value number);
+value haft_ocaml_io_thread_forget(value number) {
+    free(work_of(number));
+    return Val_unit;
+}
+
+value haft_ocaml_io_thread_ends(value number);
+value haft_ocaml_io_thread_ends(value number) {
+    (void)pthread_setspecific(work_of_thread, NULL);
+    finish_in_thread(work_of(number));
+    return Val_unit;
+}
+
+value haft_ocaml_io_thread_begins(value number);
+/* (Without memory for this the end of the thread would not be seen.) */
+value haft_ocaml_io_thread_begins(value number) {
+    (void)pthread_setspecific(work_of_thread, work_of(number));
+    return Val_unit;
+}
+
 value haft_ocaml_io_take_done(value unit);
 /* The slot of what was done first, or -1: there is nothing. */
 value haft_ocaml_io_take_done(value unit) {
     (void)unit;
+    take_what_threads_did();
     free_work(taken);
     taken = the_loop->done;
     if (taken == NULL)
@@ -642,9 +731,10 @@ value haft_ocaml_io_watch(value descriptor, value kind, value slot) {
 }
 
 /*
- * The same for descriptors of others, who read and close them by the system's calls. libhaft-io
- * must not know of these, because it is not told when their numbers become those of other files: it
- * waits for an epoll set that has them, in a task of C that is there from the first of them on.
+ * The same for descriptors of other libraries, which read and close them by the system's calls.
+ * libhaft-io must not know of these, because it is not told when their numbers become those of
+ * other files: it waits for an epoll set that has them, in a task of C that is there from the first
+ * of them on.
  */
 typedef struct {
     haft_ocaml_work_t work;

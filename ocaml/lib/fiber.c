@@ -507,8 +507,7 @@ void haft_ocaml_end(ocaml_fiber_t *fiber) {
 
 /* ---- What the assembly calls ---- */
 
-/* Sees to it that there is an idle fiber, and that the thread is known to libhaft. False: no
-   memory. */
+/* Makes an idle fiber, and makes the thread known to libhaft. False: no memory. */
 bool haft_ocaml_refill(void);
 /* Invalidates what was derived through the fiber, which has ended. */
 void haft_ocaml_forget(ocaml_fiber_t *fiber);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # place_jumps.sh ARCHITECTURE COMPILER... : in the compiler's assembly of Effect and Haft__syntax, in this folder, puts
-# the jumps that OCaml cannot say at the beginnings of functions, and assembles it again.
+# the jumps that OCaml cannot express at the beginnings of functions, and assembles it again.
 #
 # Where a function ends with a jump to an address from memory, the compiler lets signals be handled at its
 # beginning. A clause that ends with `continue`, or a handler's function that declines, must not be such a function:

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where libhaft-posix may suspend a program of OCaml, and which channels belong to whom.
+ * Where libhaft-posix may suspend a program of OCaml, and which task has which channel locked.
  *
  * The runtime's thread library knows the channel that a thread has locked, and unlocks it when an
  * exception leaves the function that uses it. Here several tasks of one thread may have one each:

@@ -56,7 +56,7 @@ let suspended f =
 
 let[@inline never] waiting () = perform Wait; Sys.opaque_identity ()
 
-(* Whether no line of the backtrace is of the library, nor says that the exception was raised again. *)
+(* Whether no line of the backtrace is of the library, or of an exception that is raised again. *)
 let is_of_the_program f =
   match f () with
   | () -> Alcotest.fail "it returned"

@@ -9,7 +9,7 @@ cmake --install "$HAFT_BUILD_DIR" --prefix "$folder/prefix" >"$folder/log" 2>&1 
   cat "$folder/log"
   exit 1
 }
-# As the installation says.
+# By the installation's own instructions.
 settings=$(grep '^ *export OCAMLPATH=' "$folder/log")
 OCAMLPATH=${OCAMLPATH:-}
 eval "$settings"
@@ -39,7 +39,7 @@ ocamlfind ocamlopt -package haft -pp haft-effect-syntax -linkpkg answer.ml -o an
 ocamlfind ocamlopt -opaque -principal -package haft -pp haft-effect-syntax -linkpkg answer.ml -o answer
 [ "$(./answer)" = 42 ]
 
-# Bytecode and the toplevel compile programs with effects, and say what cannot run.
+# Bytecode and the toplevel compile programs with effects, and print what cannot run.
 sentence='Haft needs native code: bytecode and the toplevel can compile programs with effects, ocamlopt runs them'
 ocamlfind ocamlc -package haft -linkpkg zero_to_four.ml -o zero_to_four.byte
 if ./zero_to_four.byte 2>errors; then exit 1; fi

@@ -157,7 +157,7 @@ let memprof () =
   done;
   Gc.Memprof.stop ()
 
-(* The handler of whoever is interrupted goes on as if nothing had happened. *)
+(* The handler of the interrupted code goes on as if nothing had happened. *)
 let code_goes_on () =
   let kept = List.init 50 string_of_int in
   let sum = ref 0 in

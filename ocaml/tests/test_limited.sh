@@ -4,8 +4,8 @@
 # none while they wait, and where stacks are used up, Out_of_memory is an exception.
 set -eu
 ulimit -v 4000000 2>/dev/null || exit 77
-# says EXPECTED MOST COMMAND...: it says that, and how much memory a computation takes: not more.
-says() {
+# prints EXPECTED MOST COMMAND...: it prints that, and how much memory a computation takes: not more.
+prints() {
   expected=$1 most=$2
   shift 2
   output=$("$@")
@@ -17,11 +17,11 @@ says() {
 HAFT_TEST_CALLS=8000 "$HAFT_TEST_DIR/test_nests"
 HAFT_OCAML_STACKS=0 HAFT_TEST_CALLS=8000 "$HAFT_TEST_DIR/test_nests"
 "$HAFT_TEST_DIR/test_clone"
-says all 12000 "$HAFT_TEST_DIR/waiting" 3000 200
-says all 4000 "$HAFT_TEST_DIR/waiting" 20000 5
+prints all 12000 "$HAFT_TEST_DIR/waiting" 3000 200
+prints all 4000 "$HAFT_TEST_DIR/waiting" 20000 5
 # (In OCaml 5.3: 720, 1240, 2290 and 8680.)
-says all 930 "$HAFT_TEST_DIR/waiting" 100000 10
-says all 1600 "$HAFT_TEST_DIR/waiting" 100000 50
-says all 2900 "$HAFT_TEST_DIR/waiting" 100000 200
-says all 12500 "$HAFT_TEST_DIR/waiting" 20000 1000 # (11000, and 12129 where each frame has a pointer to the next)
-HAFT_OCAML_STACK=64k says Out_of_memory 100000 "$HAFT_TEST_DIR/waiting" 20000 500 below-c
+prints all 930 "$HAFT_TEST_DIR/waiting" 100000 10
+prints all 1600 "$HAFT_TEST_DIR/waiting" 100000 50
+prints all 2900 "$HAFT_TEST_DIR/waiting" 100000 200
+prints all 12500 "$HAFT_TEST_DIR/waiting" 20000 1000 # (11000, and 12129 where each frame has a pointer to the next)
+HAFT_OCAML_STACK=64k prints Out_of_memory 100000 "$HAFT_TEST_DIR/waiting" 20000 500 below-c

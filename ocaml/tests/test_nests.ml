@@ -89,7 +89,7 @@ let ask_twice () =
   let a = perform Ask in
   a + perform Ask
 
-(* [f ()], answered with what [number] says when it asks, by a clause that goes on after that. *)
+(* [f ()], answered with what [number] is when it asks, by a clause that goes on after that. *)
 let counting_from number f =
   asking
     (fun k ->

@@ -139,7 +139,7 @@ def median(values):
 
 
 def ratio(figures, own, others):
-    """Of a median to the least of the others'."""
+    """The ratio of a median to the least of the others'."""
     known = [median(figures[name]) for name in others if figures.get(name)]
     return median(figures[own]) / min(known) if known and figures.get(own) else None
 

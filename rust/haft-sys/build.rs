@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-//! Compiles the C libraries that travel in the package, with the back end for io_uring if the
+//! Compiles the C libraries that the package contains, with the back end for io_uring if the
 //! feature `io-uring` is on and liburing installed; or finds the installed libraries (feature
-//! `system`). And compiles `shim/`, the inlined functions of the headers as functions that Rust can
-//! call.
+//! `system`). Then it compiles `shim/`, which makes the inlined functions of the headers functions
+//! that Rust can call.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -62,7 +62,7 @@ fn installed(posix: bool) {
         .expect("pkg-config finds haft-io, which the feature `system` needs");
     shim(&io.include_paths, posix).compile("haft_rust_shim");
     if posix {
-        // Programs name nothing of it, so the linker is told to keep it.
+        // Programs name none of its functions, so the linker is told to keep it.
         let found = pkg_config::Config::new()
             .cargo_metadata(false)
             .probe("haft-posix")

@@ -31,9 +31,9 @@ let fresh_name = oneofl [ "x"; "y"; "z"; "f"; "g"; "k" ]
 let fresh_continuation = oneofl [ "k"; "k'" ]
 let number = map (fun n -> Number n) (frequency [ (5, int_range 0 9); (1, int_range (-99) 99) ])
 
-(* Where an expression stands: the language of the abstraction around it, the variables, and the
-   effects and exceptions that someone around it handles. In a loose program variables may be of
-   another type than they should be. *)
+(* Where an expression stands: the language of the abstraction around it, the variables, and the effects and
+   exceptions that are handled around it. In a loose program variables may be of another type than they should
+   be. *)
 type context = {
   language : language;
   scope : (string * typ) list;

@@ -86,7 +86,7 @@ typedef struct coroutine {
     const value_t *argument;
     const haft_effect_t *waits; /* for the reply to this effect; NULL before the start */
     unsigned shot;              /* how often it was resumed */
-    bool is_head;               /* suspended, and nobody's part: it can be resumed */
+    bool is_head;               /* suspended, and no part of another's chain: it can be resumed */
 } coroutine_t;
 
 struct value {

@@ -24,7 +24,7 @@ let effects =
 
 type context = {
   scope : (string * typ) list;
-  handled : string list;  (* by someone around *)
+  handled : string list;  (* around it *)
   loose : bool;  (* variables may be of another type than they should be *)
 }
 

@@ -1,8 +1,9 @@
 #!/bin/sh
-# Every program of programs/ ends on its machine as NAME.expected says; where there is NAME.one-shot,
+# Every program of programs/ ends on its machine as in NAME.expected; where there is NAME.one-shot,
 # that is how it ends with one-shot continuations, likewise NAME.through-c; and where there is
-# NAME.trace, every step is as written there. All the programs together take every rule. What is no program is refused with its
-# place, as NAME.expected in refused/ says. UPDATE=1 writes all these files anew.
+# NAME.trace, every step is as written there. All the
+# programs together take every rule. A text that is no program is refused with its place, as in
+# NAME.expected in refused/. UPDATE=1 writes all these files anew.
 set -eu
 semantics=$HAFT_SOURCE_DIR/semantics
 machine=$HAFT_TEST_DIR/haft-semantics

@@ -21,8 +21,8 @@ sys.dont_write_bytecode = _writes
 STACK_POINTERS = {"i386:x86-64": ("rip", "rsp", "rbp", "rbx"), "aarch64": ("pc", "sp", "x29", "x19")}
 
 
-# Where a function of the program is called or inlined by way of a library, its line there says nothing.
-OF_HAFT = re.compile(r"/haft[-\w.]*/src/[\w/]+\.rs$|/include/haft/[\w./]+$|/haft\.hpp$|_stubs\.c$")
+# Where a function of the program is called or inlined by way of a library, its line there is of no use.
+OF_HAFT = re.compile(r"(?:^|/)haft[-\w.]*/src/[\w/]+\.rs$|/haft-sys/c/|/include/haft/[\w./]+$|/haft\.hpp$|_stubs\.c$")
 OF_LIBRARIES = re.compile(OF_HAFT.pattern + r"|/include/c\+\+/|/rustc/|/library/(std|core|alloc)/")
 
 
@@ -392,7 +392,7 @@ def backtrace_of_task(process, task, whole, indent=""):
 
 
 def reports(function):
-    """A command says what is missing instead of a Python traceback."""
+    """Prints what is missing instead of a Python traceback."""
 
     def invoke(self, argument, from_tty):
         try:
@@ -569,7 +569,7 @@ For each: the effects that it handles, and where it was installed; with -full al
 
 
 def frame_finder(frames):
-    """Says which function of the program's has installed a handler: the innermost frame that is not the library's,
+    """Finds the function of the program's that has installed a handler: the innermost frame that is not the library's,
     from that on in which the handler lies, or which has resumed its fiber."""
     places = []
     for frame in frames:
@@ -609,7 +609,7 @@ def frame_finder(frames):
 
 
 class Locks(gdb.Command):
-    """List locks and other objects for which tasks wait, who holds them, who waits; and deadlocks."""
+    """List locks and other objects for which tasks wait, their holders and waiters; and deadlocks."""
 
     def __init__(self):
         super().__init__("haft locks", gdb.COMMAND_STATUS)
@@ -636,7 +636,7 @@ class Connections(gdb.Command):
 OBJECTS = {"haft_io_mutex": "mutex", "haft_io_rwlock": "rwlock", "haft_io_semaphore": "semaphore",
            "haft_io_condition": "condition", "haft_io_event": "event", "haft_io_promise": "promise",
            "haft_io_barrier": "barrier"}
-# Those that programs have by pointers.
+# Types that programs have by pointers.
 OPAQUE = {"haft_io_task": "task", "haft_io_scope_state": "scope", "haft_io_scope": "scope",
           "haft_io_channel": "channel", "haft_fiber": "fiber", "haft_effect": "effect"}
 WRAPPERS = re.compile(r"(?:class |struct )?haft::(io|sync)::(mutex|shared_mutex|semaphore|event|condition_variable|barrier|latch|Mutex<|Event|"

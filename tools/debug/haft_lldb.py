@@ -36,7 +36,7 @@ class LldbMemory(haft_memory.Memory):
         error = lldb.SBError()
         content = self.process.ReadMemory(address, size, error)
         if error.Fail() or content is None or len(content) != size:
-            # What cannot be written is in no core file, but in the program.
+            # A core file lacks memory that cannot be written, which is in the program's file.
             error = lldb.SBError()
             content = self.target.ReadMemory(self._resolve(address), size, error)
         if error.Fail() or content is None or len(content) != size:
@@ -109,7 +109,7 @@ def is_own(name):
 
 
 def programs_frames(frames, memory, function):
-    """As without_own of haft_gdb.py."""
+    """The frames without the library's own, like without_own of haft_gdb.py."""
     last = len(frames)
     for number, frame in enumerate(frames):
         symbol = frame.GetSymbol()

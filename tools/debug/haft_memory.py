@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a process with Haft holds, read from its memory or from a core file: fibers, handlers, tasks, scopes,
+"""The objects of Haft in a process, read from its memory or from a core file: fibers, handlers, tasks, scopes,
 locks, connections. Nothing is called in the process, and no debug information is needed: the libraries carry
 tables of where their fields lie (core/include/haft/shown.h).
 
@@ -14,11 +14,11 @@ class Unreadable(Exception):
 
 
 class Unknown(Exception):
-    """What the process lacks, in words for the user."""
+    """Something that the process lacks, in words for the user."""
 
 
 class Memory:
-    """What a front gives."""
+    """The functions that a front gives."""
 
     byte_order = "<"
 
@@ -204,7 +204,7 @@ class Process:
         return self._fibers
 
     def running_fibers(self):
-        """Those on which the threads run, or which wait for one that they have resumed."""
+        """The fibers on which the threads run, or which wait for one that they have resumed."""
         if self._running is None:
             self._running = set()
             for thread in self.threads().values():
@@ -256,7 +256,7 @@ class Process:
         return self.has("task")
 
     def runs(self):
-        """The addresses of all runs, the first one first. Those of simulations are known by their threads."""
+        """The addresses of all runs, the first one first. The runs of simulations are found by their threads."""
         runs = []
         run = self.word(self["&runs"])
         while run != 0:
@@ -638,7 +638,10 @@ class Task:
 
     def closes(self):
         """The scope for whose tasks it waits, or None."""
-        return self.scope if self.waits_for == "the tasks of its scope" else None
+        if self.waits_for != "the tasks of its scope":
+            return None
+        closing = [scope.address for scope in TaskScope(self.process, self.scope).inner() if scope.owner == self.address]
+        return closing[0] if closing else self.scope
 
 
 class TaskScope:

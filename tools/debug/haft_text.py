@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the commands print, for either debugger. Each function yields lines."""
+"""The text that the commands print, for either debugger. Each function yields lines."""
 import datetime
 import re
 
@@ -53,7 +53,7 @@ def duration(nanoseconds):
 def since(run, begun, latest=None):
     """Since when something lasts: the date on the wall, and how long."""
     if run.simulated != 0:
-        return f"since {begun / 1e9:.3f} s of the simulation"
+        return f"since {begun / 1e9:.3f} s of the {'simulation' if run.seed() != 0 else 'record'}"
     date = datetime.datetime.fromtimestamp((begun + run.date_offset) / 1e9)
     now = run.now()
     day = "" if date.date() == datetime.datetime.fromtimestamp((now + run.date_offset) / 1e9).date() else "%Y-%m-%d "
@@ -110,7 +110,7 @@ def place_of(memory, address):
 def entry_of(memory, task):
     """The function of a task; where that is the library's, which calls a closure, the closure."""
     name, location = function_name(memory.symbol(task.function)), memory.location(task.function)
-    if location is None:
+    if location is None or (name or "").startswith(("haft::", "<haft::")):
         entry = memory.entry(task.process, task)
         if entry is not None:
             name, location = (name if name and name.startswith("a lambda") else function_name(entry[0]) or name), entry[1]
@@ -141,7 +141,7 @@ def object_label(process, kind, address):
 
 
 def holder_of(session, process, kind, address):
-    """Who holds a lock, in words; the task, or None."""
+    """The holder of a lock, in words; the task, or None."""
     if kind not in ("mutex", "rwlock"):
         return None, None
     writes = kind == "mutex" or process.byte(address, "rwlock.writer") != 0
@@ -162,7 +162,7 @@ def holder_of(session, process, kind, address):
 
 
 def wait_details(session, task):
-    """What exactly a task waits for."""
+    """The object for which a task waits, exactly."""
     process = task.process
     for kind, address in task.objects():
         holder, _ = holder_of(session, process, kind, address)
@@ -175,8 +175,7 @@ def wait_details(session, task):
         yield f"descriptor{'s' if len(descriptors) > 1 else ''} {', '.join(map(str, descriptors[:8]))}" + (
             f" and {len(descriptors) - 8} more" if len(descriptors) > 8 else "")
     if task.closes():
-        scope = TaskScope(process, task.closes())
-        yield f"scope '{scope.name}'"
+        yield f"scope {named(TaskScope(process, task.closes()).name)}"
 
 
 def wait_text(session, tasks):
@@ -216,7 +215,7 @@ def waiters_text(session, process, waiting):
 
 
 def object_text(session, process, kind, address):
-    """What is to be known of an object of the library's, in a line."""
+    """An object of the library's, in a line."""
     def waiters(field):
         return waiters_text(session, process, address + process[field])
 
@@ -309,7 +308,7 @@ def tasks(session, memory):
                 by_home.setdefault(task.home, []).append(task)
                 count += 1
         threads = len(run.workers)
-        seed = f", simulated with seed {run.seed()}" if run.simulated != 0 else ""
+        seed = "" if run.simulated == 0 else f", simulated with seed {run.seed()}" if run.seed() != 0 else ", replayed"
         yield (f"run {run.number}: {count:,} task{'s' if count != 1 else ''}, {threads} "
                f"thread{'s' if threads != 1 else ''}, {run.backend}{seed}")
         yield from scope_lines(session, process, TaskScope(process, run.root), by_home, 0, set())
@@ -320,7 +319,7 @@ def tasks(session, memory):
 
 
 def ocaml_name(symbol):
-    """Of code of OCaml: camlStuck__transfer_123 is Stuck.transfer."""
+    """The name of a function of OCaml: camlStuck__transfer_123 is Stuck.transfer."""
     found = re.match(r"caml([A-Z]\w*?)__(\w+?)(?:_\d+)?(?:_\d+_code)?$", symbol or "")
     if not found:
         return symbol
@@ -425,7 +424,7 @@ def fiber_at(session, memory, word):
 
 
 def handlers(session, memory, innermost, frame_of, whole=False):
-    """`frame_of(address)` says in which frame of the selected thread an address of its stacks lies: where the
+    """`frame_of(address)` is the frame of the selected thread in which an address of its stacks lies: where the
     handler was installed; or None."""
     process = session.at(memory)
     found = False
@@ -517,10 +516,10 @@ def edges(session, process, task):
         yield joined, f"waits for the end of {task_label(session, joined)}"
     closes = task.closes()
     if closes:
-        name = TaskScope(process, closes).name
+        name = named(TaskScope(process, closes).name)
         for other in process.tasks_by("home").get(closes, ()):
             if other.function != 0:
-                yield other, f"waits for {task_label(session, other)}, a task of its scope '{name}'"
+                yield other, f"waits for {task_label(session, other)}, a task of its scope {name}"
 
 
 def deadlocks(session, process):

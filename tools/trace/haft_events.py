@@ -115,7 +115,8 @@ class Computation:
 
 
 class Reader:
-    """Goes through the events. Subclasses say what to do with a state that is over, a run, a span."""
+    """Goes through the events. The methods of subclasses are called with each state that is over,
+    run and span."""
 
     def __init__(self, trace):
         self.trace = trace
@@ -135,7 +136,7 @@ class Reader:
         for task in list(self.tasks.values()):
             self.enter(task, "over", last)
 
-    # What subclasses answer.
+    # Methods of subclasses.
     def was(self, task, state, begin, end):
         """The task was in this state."""
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-// `server PORT [FOLDER]`: the answer of ../load.c by net/http, on one processor unless GOMAXPROCS says how many; over TLS
+// `server PORT [FOLDER]`: the answer of ../load.c by net/http, on one processor unless GOMAXPROCS is set; over TLS
 // with FOLDER's chain.pem and key.pem.
 package main
 

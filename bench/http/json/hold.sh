@@ -1,5 +1,5 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# hold.sh TEXT: says it, and waits until its input ends: for a script that wants what another one has started.
+# hold.sh TEXT: prints it, and waits until its input ends: for a script that wants what another one has started.
 echo "$1"
 cat >/dev/null

@@ -1,4 +1,4 @@
-/* Misuse that is undefined in cpp-effects is an error here, which says what is wrong. */
+/* Misuse that is undefined in cpp-effects is an error here, whose message has what is wrong. */
 #include "../../../core/tests/check.h"
 
 #include "cpp-effects/cpp-effects.h"

@@ -20,8 +20,8 @@
  * The personality routine catches exceptions that leave the fiber's function; they arrive at
  * haft_fiber_caught with the exception in x0.
  *
- * Wherever a branch through a register may arrive stands `bti j` (hint 36) or `bti c` (hint 34):
- * no-ops to processors without branch target identification.
+ * `bti j` (hint 36) or `bti c` (hint 34) stands wherever a branch through a register may arrive.
+ * Processors without branch target identification take both for no-ops.
  */
     .text
     .p2align 4

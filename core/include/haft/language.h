@@ -116,8 +116,8 @@ typedef struct haft_return {
     intptr_t (*instead)(intptr_t first, intptr_t second);
     intptr_t words[2];
 } haft_return_t;
-/* Whether the handler is around the caller. It is not where a task of a scheduler runs a clause of
-   another's. */
+/* Whether the handler is around the caller. It is not while a task of a scheduler runs a clause
+   that a handler of another task has. */
 HAFTI_API bool haft_can_unwind_to(const haft_landing_t *landing);
 extern HAFTI_DATA haft_effect_t haft_special_landed;
 HAFTI_INLINE void *haft_stack_pointer(void) {
@@ -137,16 +137,16 @@ haft_used_resumption(const haft_effect_t *effect, const char *what);
 
 #ifndef HAFT_FREESTANDING
 /*
- * Says that functions with the personality routine of `function` have exception tables laid out as
- * those of C++, in which catches and filters have nothing to run but the language's own code that
- * ends the process or the function: only cleanups have. So the library knows, where it copies
- * frames of the language, which of them have cleanups. One language a process; a function without
- * such a table changes nothing.
+ * Tells the library that functions with the personality routine of `function` have exception tables
+ * laid out as those of C++, in which catches and filters have nothing to run but the language's own
+ * code that ends the process or the function: only cleanups have. So the library knows, where it
+ * copies frames of the language, which of them have cleanups. One language a process; a function
+ * without such a table changes nothing.
  */
 HAFTI_API void haft_know_frames_of(haft_function_t *function);
 /*
- * Says which cleanups of a language's own haft_resumption_copy may copy: each copy then runs them.
- * `resumer_of(fiber)` returns the function that waits in its resume of `fiber`, if that is a
+ * Tells the library which cleanups of a language haft_resumption_copy may copy: each copy then runs
+ * them. `resumer_of(fiber)` returns the function that waits in its resume of `fiber`, if that is a
  * computation of the language whose objects in reserved memory may be copied byte by byte, and the
  * function has nothing else to do than to end it; otherwise NULL. `caught` is a type of C++, by its
  * std::type_info: a function that catches exceptions of this type has cleanups that may be copied

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Observing a thread: what happens to its effects and fibers, told while it happens, for traces and
- * other tools. A thread that nobody observes executes nothing for it; an observed one takes the
- * out-of-line paths, on which it is told.
+ * Observing a thread: a function is called whenever something happens to the thread's effects and
+ * fibers, for traces and other tools. A thread that is not observed executes nothing for it; an
+ * observed one takes the out-of-line paths, which call the observer.
  *
- * Not told: the computations of a language that owns its frames (OCaml); what runs with a thread
- * pointer of its own (haft/thread_pointers.h); of a fiber that ran already when this began, how it
- * is suspended or ends the first time.
+ * Not reported: the computations of a language that owns its frames (OCaml); code with a thread
+ * pointer of its own (haft/thread_pointers.h); the first suspension, or the end, of a fiber that
+ * was running when the observation began.
  */
 #ifndef HAFT_OBSERVE_H
 #define HAFT_OBSERVE_H
@@ -22,7 +22,7 @@ typedef enum haft_observed_kind {
     HAFT_OBSERVED_PERFORM,    /* the fiber was suspended by `effect`, which its resumer handles */
     HAFT_OBSERVED_HANDLE,     /* `effect` is handled in place, by a clause or a default */
     HAFT_OBSERVED_FINISH,     /* the fiber has returned; or `effect` was thrown out of it */
-    HAFT_OBSERVED_DROP        /* the fiber ends, which waits for a reply to `effect` */
+    HAFT_OBSERVED_DROP        /* the fiber, which waits for a reply to `effect`, ends */
 } haft_observed_kind_t;
 
 typedef struct haft_observed {
@@ -36,10 +36,10 @@ typedef struct haft_observed {
 typedef void haft_observer_t(const haft_observed_t *what);
 
 /*
- * From now on the calling thread tells `observer`, until NULL is given, which the observer may do
- * itself. Returns the observer before. The observer is called on the stack of the code that resumes
- * or performs, perhaps in a signal handler; it must return, and neither perform, nor resume or drop
- * fibers. `*what` and the fiber are there until it returns.
+ * From now on the calling thread calls `observer`, until NULL is given, which the observer may do
+ * itself. Returns the previous observer. The observer is called on the stack of the code that
+ * resumes or performs, perhaps in a signal handler; it must return, and neither perform, nor resume
+ * or drop fibers. `*what` and the fiber are there until it returns.
  */
 HAFTI_API haft_observer_t *haft_observe(haft_observer_t *observer);
 

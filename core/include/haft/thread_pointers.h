@@ -20,15 +20,15 @@
 #include "../haft.h"
 
 /*
- * Lets fibers run under `pointer` on the calling thread, which is under its own; again before they
- * do so on another thread, with NULL for `serials`. `*serials` is 0, or what
- * haft_thread_pointer_leave has stored for storage that is no longer used: numbers are few. False:
- * the thread runs on a segmented fiber, which cannot be left so.
+ * Lets fibers run under `pointer` on the calling thread, which is under its own. Before they run
+ * under it on another thread, that thread calls this again, with NULL for `serials`. `*serials` is
+ * 0, or what haft_thread_pointer_leave has stored for storage that is no longer used: numbers are
+ * few. False: the thread runs on a segmented fiber, which cannot be left so.
  */
 HAFTI_API bool haft_thread_pointer_join(char *pointer, const uint64_t *serials);
-/* Called under it, on the first fiber, before any code that may throw. */
+/* To be called under `pointer`, on the first fiber, before any code that may throw. */
 HAFTI_API void haft_thread_pointer_begin(void);
-/* When no fiber will run under it again; called under another. */
+/* To be called under another pointer, when no fiber will run under `pointer` again. */
 HAFTI_API void haft_thread_pointer_leave(char *pointer, uint64_t *serials);
 
 /* Where the thread's state lies from its thread pointer. */

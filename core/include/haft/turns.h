@@ -31,7 +31,7 @@
 #    pragma GCC diagnostic ignored "-Wshadow"
 #endif
 
-/* State of one loop: the fiber that runs if the loop has resumed it on the short way, or NULL. */
+/* State of one loop: the fiber that runs if the loop has resumed it by the short path, or NULL. */
 typedef struct haft_turn {
     haft_fiber_t *fiber;
 } haft_turn_t;
@@ -72,8 +72,8 @@ HAFTI_INLINE haft_request_t haft_resume_turn(haft_turn_t *turn, haft_fiber_t **f
         haft_value_;                                                                               \
     }))
 
-/* From one fiber, whose gate is opened when its context is complete, to another. The same words as
-   in every switch; these are not special. */
+/* Switches from one fiber, whose gate is opened when its context is complete, to another. The words
+   are those of every switch, and are not special. */
 #if defined(__x86_64__)
 HAFTI_INLINE hafti_words_t hafti_switch_over(haft_fiber_t *from, haft_fiber_t *to, void *first) {
     uintptr_t second = HAFTI_ADDRESS(to);
@@ -131,7 +131,7 @@ HAFTI_INLINE bool hafti_same_modes(haft_fiber_t *from, const haft_fiber_t *to) {
 }
 #endif
 
-/* Also that the switch need not be made out of line. */
+/* HAFT_IS_FOR_LOOP. True also means that the switch need not be made out of line. */
 HAFTI_INLINE bool hafti_is_for_loop(hafti_here_t here, const haft_fiber_t *from,
                                     haft_effect_t *effect, unsigned slot) {
     hafti_found_t found;
@@ -144,9 +144,9 @@ HAFTI_INLINE bool hafti_is_for_loop(hafti_here_t here, const haft_fiber_t *from,
 
 /*
  * Whether the fiber of the turn, for which HAFT_IS_FOR_LOOP is true, can hand over to `next` with
- * this reply: the loop would resume that on the short way. True claims `next`: HAFT_HAND_OVER is to
- * follow, with the same. False, which is always possible, changes nothing: the effect is to be
- * performed. (It is asked of the loop's scope as it is now: the loop may run on a fiber that has
+ * this reply: the loop would resume that by the short path. True claims `next`: HAFT_HAND_OVER has
+ * to follow with the same arguments. False, which is always possible, changes nothing: the effect
+ * is to be performed. (The loop's scope is read as it is now: the loop may run on a fiber that has
  * gone on elsewhere since it resumed either of them.)
  */
 HAFTI_INLINE bool haft_claim_next(const haft_turn_t *turn, haft_fiber_t *next, haft_reply_t reply) {

@@ -129,7 +129,7 @@ int in_child(const std::function<void()> &what, bool silent, unsigned longest = 
 }
 
 /* ThreadSanitizer lets a child of a process with threads start none, and what two threads do to one
-   fiber is the race that it says. */
+   fiber is the race that it reports. */
 #ifndef __has_feature
 #    define __has_feature(feature) 0
 #endif
@@ -143,7 +143,7 @@ constexpr bool thread_sanitizer = false;
    for. */
 bool with_aborts;
 
-/* "" if libhaft does what the model says. */
+/* "" if libhaft does what the model does. */
 std::string judge_program(const program_t *program) {
     observed = expected;
     expected->count = seen->count = 0;
@@ -205,7 +205,7 @@ choices_t choices_of(const uint8_t *data, size_t size) {
     return choices;
 }
 
-/* 0 if the input holds; else says what does not. */
+/* 0 if the input holds; else prints what does not. */
 int run(const uint8_t *data, size_t size) {
     choices_t choices = choices_of(data, size);
     std::string verdict = judge(choices);

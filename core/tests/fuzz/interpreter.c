@@ -795,7 +795,7 @@ static int64_t look(const haft_fiber_t *fiber) {
            16 * identify(haft_fiber_parent(fiber));
 }
 
-/* How many fibers there are, as the last line of the dump says. */
+/* How many fibers there are, by the last line of the dump. */
 static int64_t count_fibers(void) {
     FILE *stream = tmpfile();
     (void)haft_fibers_dump(fileno(stream));

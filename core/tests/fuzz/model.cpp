@@ -619,7 +619,7 @@ class machine {
             list.push_back(std::move(handler));
             return push_body(&s.body, value);
         }
-        /* The return clause goes with the fiber: whoever drives it runs it. */
+        /* The return clause goes with the fiber: any thread that drives it runs it. */
         list.pop_back();
         fibers.emplace_back();
         fiber *f = &fibers.back();

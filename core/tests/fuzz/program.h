@@ -227,7 +227,7 @@ void run_on_haft(const program_t *program);
 typedef enum outcome { ENDS, ABORTS, UNKNOWN } outcome_t;
 outcome_t run_on_model(const program_t *program);
 
-/* exceptions.cpp: what C cannot say. */
+/* exceptions.cpp: what C cannot express. */
 /* Calls and returns 0, or the code of the error whose exception ended it. */
 int guarded_by_catch(void (*call)(void *), void *argument);
 __attribute__((noreturn)) void raise_error(int code);

@@ -1,7 +1,7 @@
 /*
  * Rules that hold for every race, whichever operation is refused:
  *
- * - An operation succeeds or is refused with a code that says so. One that was refused has done
+ * - An operation succeeds, or is refused with a code for the race. One that was refused has done
  * nothing.
  * - A resume that succeeded has woken its fiber once, with its reply: no two threads are on one
  * stack, and no reply is lost or used twice.
@@ -409,7 +409,7 @@ static int take(const uint16_t **choice, const uint16_t *end, int below) {
 static void make_plan(plan_t *plan, const uint16_t *choice, size_t count) {
     const uint16_t *end = choice + count;
     memset(plan, 0, sizeof *plan);
-    choice++; /* says that it is a race */
+    choice++; /* marks a race */
     plan->by_longjmp = take(&choice, end, 2);
     plan->fiber_count = 1 + take(&choice, end, MOST_FIBERS);
     for (int i = 0; i < plan->fiber_count; i++) {

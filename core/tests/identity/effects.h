@@ -10,7 +10,7 @@ HAFT_EFFECT(shared_ask, int, { int question; });
 #ifdef __cplusplus
 extern "C" {
 #endif
-/* Each part: says what the effect is there, performs it, and handles it around a call. */
+/* Each part prints what the effect is there, performs it, and handles it around a call. */
 typedef struct part {
     haft_effect_t *(*identity)(void);
     int (*perform)(int question);

@@ -1,6 +1,6 @@
 /*
  * A program of two translation units, a static library, a shared one, and plugins that are opened
- * while it runs: all of them mean the same effect, whoever performs and whoever handles.
+ * while it runs: all of them mean the same effect, whichever performs and whichever handles.
  */
 #include <dlfcn.h>
 #include <stdio.h>

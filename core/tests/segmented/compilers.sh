@@ -1,6 +1,6 @@
 #!/bin/sh
 # Segmented fibers by both compilers, optimised and not, with the static and the shared library, linked
-# as haft-split.pc says: installs the build and asks pkg-config.
+# by haft-split.pc: installs the build and asks pkg-config.
 set -eu
 cd "$(dirname "$0")"
 # Without optimisation libhaft's own frames are larger than what a segment keeps in reserve.

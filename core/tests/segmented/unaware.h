@@ -17,7 +17,7 @@ void unaware_fill(void);
 long unaware_call(long (*function)(long), long argument);
 /* Uses a lot of stack and resumes the fiber once; returns its effect. */
 haft_effect_t *unaware_resume(haft_fiber_t *fiber, const haft_handles_t *handles);
-/* Formats the dump of all fibers; true if it says so. */
+/* Formats the dump of all fibers; true if the text is in it. */
 bool unaware_dump_contains(const char *text);
 
 #ifdef __cplusplus

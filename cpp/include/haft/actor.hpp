@@ -214,7 +214,7 @@ overloaded(Functions...) -> overloaded<Functions...>;
 template <typename... Messages>
 class address {
   public:
-    /* Nobody's. */
+    /* An empty address, nobody's. */
     address() = default;
     address(const address &other) : box(other.box), inlets(other.inlets) { count(); }
     address(address &&other) noexcept : box(std::move(other.box)), inlets(other.inlets) {}

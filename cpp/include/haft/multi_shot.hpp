@@ -63,6 +63,13 @@ struct multi_shot_state {
     }
 };
 
+/* Keeps a drive a function of its own (driver.hpp): the compiler does not see which it is. */
+template <typename Drive, typename Holder>
+HAFT_DETAIL_INLINE Drive *as_called(Drive *drive, driven_by<Holder>) {
+    __asm__("" : "+r"(drive));
+    return drive;
+}
+
 /* The function that waits in its resume of the fiber, if that is a computation of haft.hpp and may
    be copied. */
 inline haft_function_t *resumer_of(const haft_fiber_t *fiber) {

@@ -2,8 +2,7 @@
 /*
  * The interface between a program and the scheduler of cooperative threads (thread.hpp): the
  * options of a thread, the exceptions, a thread as a policy sees it, and the policies: in turn, the
- * last that came first, at random, by priority. Any other class with push() and pop() is a policy,
- * too.
+ * newest first, at random, by priority. Any other class with push() and pop() is a policy, too.
  */
 #ifndef HAFT_SCHEDULING_HPP
 #define HAFT_SCHEDULING_HPP

@@ -18,8 +18,8 @@
  * No failure gets lost:
  * - An exception that leaves a thread is thrown by join(). If the thread can no longer be joined,
  *   because its handle is gone, or if it is the body itself, the exception leaves run() at once.
- * - When no thread can go on, run() throws haft::deadlock, whose message says which thread waits
- *   for what.
+ * - When no thread can go on, run() throws haft::deadlock, whose message names each thread that
+ *   waits, and for what.
  * - Threads that have not ended when run() is left by an exception, or is itself dropped, are
  *   unwound.
  *

@@ -4,8 +4,8 @@
  * every wait is built, and the result that a thread or a promise ends with.
  *
  * A waiting thread has an entry in a list, which lies in the frame of the function that waits. The
- * caller of such a function is a thread of run(), a task (haft/io_threads.hpp), or, where it is any
- * thread of the system, stands in by a temporary record.
+ * caller of such a function is a thread of run(), a task (haft/io_threads.hpp), or any other thread
+ * of the system, for which a temporary record stands in.
  */
 #ifndef HAFT_WAITING_HPP
 #define HAFT_WAITING_HPP
@@ -191,7 +191,7 @@ class waiting_list {
   private:
     void wait(scheduled &thread, const char *what);
     /* Waits, unless `comes` is true. If another thread of the system may end the wait, `comes` is
-       asked again once the thread is in the list. */
+       called again once the thread is in the list. */
     template <typename Condition>
     HAFT_DETAIL_INLINE void wait_unless(const Condition &comes, scheduled &thread, const char *what,
                                         const scheduled *whom, bool idle);

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # Each case of cases.cpp must not compile, and the first lines of the compiler's message must name
-# what its line `// CASE name: words` says; the case `fine` must compile.
+# what its line `// CASE name: words` has; the case `fine` must compile.
 set -u
 folder=$(dirname "$0")
 here="-std=c++20 -I$HAFT_SOURCE_DIR/core/include -I$HAFT_SOURCE_DIR/cpp/include"
@@ -29,7 +29,7 @@ for case in $cases; do
         failures=1
         continue
     fi
-    # One mistake, one message: the second error at most says what the first means for the caller.
+    # One mistake, one message: the second error at most tells what the first means for the caller.
     errors=$(grep -c 'error:' "$log")
     if [ "$errors" -gt 2 ] || [ "$(wc -l <"$log")" -gt 40 ]; then
         echo "$name: $errors errors in $(wc -l <"$log") lines"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # A program that uses every public name of the C++ headers has no warnings under strict flags, where
-# the headers are found by -I and as the installed package says; and the headers leave the warnings
+# the headers are found by -I and by the installed package; and the headers leave the warnings
 # of the file that includes them as they were.
 set -u
 folder=$(cd "$(dirname "$0")" && pwd)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* A toolkit's loop in a task, where that has a function that does what there is to do, as Qt has
-   processEvents: the task calls it when the toolkit's descriptor (of a display, say) is readable, and
+   processEvents: the task calls it when the toolkit's descriptor (such as a display's) is readable, and
    every 16 ms besides. The other tasks go on meanwhile, and what they tell the toolkit is a call. */
 #include <haft/io.hpp>
 

@@ -1,5 +1,5 @@
 (* SPDX-License-Identifier: MIT *)
-(* A chat over WebSocket: what one says, all hear. The user of a request is an effect, which middleware handles: so the
+(* A chat over WebSocket: what one user writes, all get. The user of a request is an effect, which middleware handles: so the
    page and the chat ask for it where they need it, and a test would answer otherwise.
 
      ocamlfind ocamlopt -package haft-http -linkpkg -pp haft-effect-syntax chat.ml -o chat && ./chat

@@ -19,14 +19,15 @@
  * request is one. So a handler may wait anywhere while the other connections go on. Middleware
  * (haft_http_server_use) handles the effects that handlers perform.
  *
- * Sections: the server; routes; what a request says; its body; the answer; serving in a run of your
- * own. Headers that this one includes: haft/http_client.h, the client; haft/http_cookies.h, its
- * cookies; haft/http_cors.h, pages of other origins; haft/http_trace.h, traces across services;
- * haft/http_files.h, static files; haft/http_compression.h, compressed answers, and what clients
- * accept; haft/http_multipart.h, forms with files; haft/http_events.h, server-sent events and
- * handlers that wait for long; haft/http_proxy.h, a reverse proxy; haft/http_stream.h, upgrades and
- * CONNECT; haft/http_websocket.h, WebSocket; haft/http_inside.h, the access log, counters and pages
- * for the operator; haft/http_metrics.h, metrics of your own.
+ * Sections: the server; routes; the request; its body; the answer; tasks of a handler; for
+ * bindings; serving in a run of your own. Headers that this one includes: haft/http_client.h, the
+ * client; haft/http_cookies.h, its cookies; haft/http_cors.h, pages of other origins;
+ * haft/http_trace.h, traces across services; haft/http_files.h, static files;
+ * haft/http_compression.h, compressed answers, and content negotiation; haft/http_multipart.h,
+ * forms with files; haft/http_events.h, server-sent events and handlers that wait for long;
+ * haft/http_proxy.h, a reverse proxy; haft/http_stream.h, upgrades and CONNECT;
+ * haft/http_websocket.h, WebSocket; haft/http_inside.h, the access log, counters and pages for the
+ * operator; haft/http_metrics.h, metrics of your own.
  *
  * Results: 0, or a count, or a negative error number, as in haft/io.h. A text that a function
  * returns is a string that lives as long as the request. The library checks each message before a
@@ -124,9 +125,9 @@ int haft_http_server_set_tls(haft_http_server_t *server, haft_tls_context_t *con
  * Trusts the proxies at these addresses and networks, such as "10.0.0.0/8, 2001:db8::1 unix";
  * "unix" stands for peers without an address. A proxy appends the address of its client to `field`,
  * which is "X-Forwarded-For", or "Forwarded" of RFC 7239. Name the field that your proxy writes:
- * another one it may pass on as the client has sent it. NULL: no field is believed, only what they
- * say by the PROXY protocol (haft_http_server_expect_proxy_header). Call this before the server
- * serves.
+ * another one it may pass on as the client has sent it. NULL: no field is trusted, only the
+ * proxies' headers of the PROXY protocol (haft_http_server_expect_proxy_header). Call this before
+ * the server serves.
  * -EINVAL: that is no list of networks; -ENOMEM.
  */
 int haft_http_server_trust_proxies(haft_http_server_t *server, const char *networks,
@@ -135,14 +136,14 @@ int haft_http_server_trust_proxies(haft_http_server_t *server, const char *netwo
 /*
  * Connections of this listener, which is one that haft_http_server_serve or
  * haft_http_server_serve_all gets next, begin with a header of the PROXY protocol, version 1 or 2,
- * which says who the peer is (haft_http_request_peer), within `head_time`. A connection without one
- * is closed; one of a peer that is none of the trusted proxies at once. -E2BIG: there are 64 such
+ * which names the peer (haft_http_request_peer), within `head_time`. A connection without one is
+ * closed; one of a peer that is none of the trusted proxies at once. -E2BIG: there are 64 such
  * listeners.
  */
 int haft_http_server_expect_proxy_header(haft_http_server_t *server, int listener);
 
-/* Gets each line of the log, without a newline: that a handler has failed, the frames where that
-   was, that the server stops. It must not wait. */
+/* Gets each line of the log, without a newline: a handler that has failed, the frames where it
+   failed, the stop of the server. It must not wait. */
 typedef void haft_http_log_t(void *argument, const char *line);
 /* Without this call, lines go to standard error; with NULL there is no log. Call it before the
    server serves. */
@@ -150,17 +151,16 @@ void haft_http_server_set_log(haft_http_server_t *server, haft_http_log_t *log, 
 
 /*
  * Makes the answers to errors: those without a handler (404, 405), those to messages that are no
- * requests, or too large, or too slow (400, 408, 413, 414, 431, 501), those to handlers that have
+ * requests, too large, or too slow (400, 408, 413, 414, 431, 501), those to handlers that have
  * failed (500), and those of haft_http_request_refuse. It answers as a handler does, and may set
  * fields. If it does not answer, or returns an error, the answer is the one that there is without
  * it: a line of text. `error` and what it points to live during the call. No middleware is around
  * the call.
  */
 typedef struct haft_http_error {
-    int status; /* that the client is to get */
-    int code;   /* the error that a handler has returned; 0: there was no handler, or 0 */
-    const char
-        *text; /* for the client: of haft_http_request_refuse, or what the status is called */
+    int status;          /* that the client is to get */
+    int code;            /* the error that a handler has returned; 0: there was no handler, or 0 */
+    const char *text;    /* for the client: of haft_http_request_refuse, or the status's phrase */
     const char *failure; /* for the operator; it is in the log. NULL: no handler has failed */
 } haft_http_error_t;
 typedef int haft_http_error_handler_t(haft_http_request_t *request, const haft_http_error_t *error,
@@ -169,8 +169,8 @@ typedef int haft_http_error_handler_t(haft_http_request_t *request, const haft_h
 void haft_http_server_on_error(haft_http_server_t *server, haft_http_error_handler_t *handler,
                                void *argument);
 /* An error handler for haft_http_server_on_error: answers with application/problem+json (RFC 9457),
-   the members `status`, `title`, which is what the status is called, and `detail`, the text, where
-   it says more than the title. `argument` is not used. */
+   the members `status`, `title`, which is the status's phrase, and `detail`, the text, where it
+   differs from the title. `argument` is not used. */
 int haft_http_answer_problem(haft_http_request_t *request, const haft_http_error_t *error,
                              void *argument);
 
@@ -211,7 +211,7 @@ typedef struct haft_http_run_options {
      */
     bool notify;
     /* Nanoseconds for which a server that is told to stop still accepts and answers, while
-       haft_http_server_serve_readiness says that it is not ready: so that balancers have time to
+       haft_http_server_serve_readiness answers that it is not ready: so that balancers have time to
        see that. A second signal ends it at once; after a restart there is none. */
     int64_t unready_time;
     /* haft_http_server_serve_with: SIGINT and SIGTERM stop the server, as they do in
@@ -247,12 +247,12 @@ static inline int haft_http_server_run(haft_http_server_t *server) {
 }
 
 /*
- * The same in a task of a run of your own, or of a simulation: listens where the options say, and
- * serves until the server is stopped. The run's options are its own: -EINVAL for `threads`,
- * `backend`, `stack_size`, `watchdog` and `dump_signal`. Signals are waited for if `stop_signals`
- * or `restart_signal` is set, and have to be blocked before the run begins (haft_io_signal_wait);
- * of several servers of a process, one has `stop_signals`, and stops the others. -EINVAL: a signal
- * is not blocked. haft_http_server_mistake says what is wrong.
+ * The same in a task of a run of your own, or of a simulation: listens at the places of the
+ * options, and serves until the server is stopped. The run's options are its own: -EINVAL for
+ * `threads`, `backend`, `stack_size`, `watchdog` and `dump_signal`. Signals are waited for if
+ * `stop_signals` or `restart_signal` is set, and have to be blocked before the run begins
+ * (haft_io_signal_wait); of several servers of a process, one has `stop_signals`, and stops the
+ * others. -EINVAL: a signal is not blocked. haft_http_server_mistake returns the words.
  */
 int haft_http_server_serve_with(const haft_http_run_options_t *options, haft_http_server_t *server);
 
@@ -316,7 +316,7 @@ uint16_t haft_http_server_port(const haft_http_server_t *server);
  * the library leaves out the body. It answers OPTIONS with the path's methods, unless there is a
  * handler.
  *
- * Returns 0; or, with a line in the log that says what is wrong and what to write instead
+ * Returns 0; or, with a line in the log about what is wrong and what to write instead
  * (haft_http_server_mistake), -EINVAL if that is no path, or no method that requests can have:
  * those of RFC 9110 but CONNECT (haft_http_server_on_connect), PATCH, and those of WebDAV and the
  * like, which the parser knows; -EEXIST if there is a handler already; or -ENOMEM.
@@ -423,7 +423,7 @@ bool haft_http_handling_is_around(const haft_http_handling_t *handling);
  */
 haft_http_server_t *haft_http_server_group(haft_http_server_t *server, const char *prefix);
 
-/* ---- What a request says -------------------------------------------------------------------- */
+/* ---- The request ---------------------------------------------------------------------------- */
 
 const char *haft_http_request_method(const haft_http_request_t *request); /* "GET" */
 const char *
@@ -568,9 +568,9 @@ int haft_http_answer_set_lasting_header(haft_http_request_t *request, const char
 /*
  * Refuses the request: `return haft_http_request_refuse(request, 404, "no such todo");` in a
  * handler, or middleware. The error goes out through the middleware, and then the client gets the
- * status, with the text (NULL: what the status is called), in the form of
- * haft_http_server_on_error. The text is copied. It is no failure, so it is not in the log. Fields
- * that were set before stay. Returns HAFT_HTTP_REFUSED; -EINVAL: the status is not in 400 to 599.
+ * status, with the text (NULL: the status's phrase), in the form of haft_http_server_on_error. The
+ * text is copied. It is no failure, so it is not in the log. Fields that were set before stay.
+ * Returns HAFT_HTTP_REFUSED; -EINVAL: the status is not in 400 to 599.
  */
 int haft_http_request_refuse(haft_http_request_t *request, int status, const char *text);
 /* The status with which it was refused last, and in `*text`, unless that is NULL, the text, which
@@ -612,22 +612,22 @@ typedef struct haft_http_thrown {
     int (*conclude)(struct haft_http_thrown *thrown, haft_http_request_t *request);
     void (*free)(struct haft_http_thrown *thrown);
 } haft_http_thrown_t;
-/* In place of one that was carried before. Returns HAFT_IO_BY_EXCEPTION. */
+/* Carries the exception, in place of one that was carried before. Returns HAFT_IO_BY_EXCEPTION. */
 int haft_http_request_carry(haft_http_request_t *request, haft_http_thrown_t *thrown);
-/* NULL: there is none. From now on it is the caller's. */
+/* Takes the exception that is carried, which is the caller's from now on. NULL: there is none. */
 haft_http_thrown_t *haft_http_request_take_thrown(haft_http_request_t *request);
 /* The handlers further in are being unwound without an exception, up to middleware that may answer
    in their place. Takes back what they have answered, if none of it has left, but no answer that
    middleware further in has given after such a call. */
 void haft_http_request_unwound(haft_http_request_t *request);
 
-/* For the log: says why the handler is about to return an error. The text is copied. It is not
-   logged if the library has already noticed that the client has gone, since that is no failure
+/* Gives the log the reason why the handler is about to return an error. The text is copied. It is
+   not logged if the library has already noticed that the client has gone, since that is no failure
    of the handler. */
 void haft_http_request_note_failure(haft_http_request_t *request, const char *text);
 
-/* Keeps the record of this request at its end, as if it failed. Whether that can be: false in a run
-   that keeps none (haft_http_run_options_t.keep_requests). */
+/* Keeps the record of this request at its end, as if it failed. Returns whether that can be: false
+   in a run that keeps none (haft_http_run_options_t.keep_requests). */
 bool haft_http_request_keep(haft_http_request_t *request);
 
 /* ---- Serving in a run of your own ----------------------------------------------------------- */

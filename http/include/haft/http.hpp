@@ -270,7 +270,7 @@ class routes {
     }
 
   private:
-    /* Has the function kept by the server, for which `into` is to say what is called. */
+    /* Lets the server keep the function; `into` registers the function of C that calls it. */
     template <handler F, typename Into>
     void add(F function, Into &&into) {
         auto kept = std::make_shared<F>(std::move(function));
@@ -319,7 +319,7 @@ class server : private detail::server_state, public routes {
         io::detail::checked(haft_http_server_expect_proxy_header(state.get(), listener.get()),
                             "expect_proxy_header");
     }
-    /* With nullptr for the field only the PROXY protocol is believed. */
+    /* With nullptr for the field only the PROXY protocol is trusted. */
     void trust_proxies(const std::string &networks, const char *field = "X-Forwarded-For") {
         io::detail::checked(haft_http_server_trust_proxies(state.get(), networks.c_str(), field),
                             [&] { return "trust proxies at " + networks; });
@@ -423,7 +423,7 @@ class server : private detail::server_state, public routes {
             io::detail::checked(code, [&] { return std::string(mistake()); });
         return io::detail::in_time(code, "serve");
     }
-    /* The same, where the options say; see haft_http_server_serve_with. */
+    /* The same, at the places of the options; see haft_http_server_serve_with. */
     bool serve(const run_options &how) {
         haft_http_run_options_t options = how.as_c();
         int code = haft_http_server_serve_with(&options, state.get());

@@ -87,11 +87,11 @@ typedef struct haft_http_question {
     size_t size;
     /* In place of a body: writes up to `size` bytes of it to the buffer, and returns how many, 0
        at its end, or an error, with which the call ends. It is sent once: so a redirect that wants
-       it again is not followed. The field `size` above says how many bytes it has; 0: that is not
+       it again is not followed. The field `size` above is the number of its bytes; 0: that is not
        known, and it is sent in chunks. */
     ssize_t (*produce)(void *argument, void *buffer, size_t size);
     void *argument;
-    char *failure; /* NULL, or where words are put that say why there is no answer */
+    char *failure; /* NULL, or room for words about why there is no answer */
     size_t failure_size;
     /* Called when all was produced, with `argument`: stores fields that are sent behind a body
        whose size was not known, or over HTTP/2 behind any, and returns how many. They live until
@@ -100,15 +100,16 @@ typedef struct haft_http_question {
 } haft_http_question_t;
 
 /*
- * Asks, and reads the head of the answer. How long this may take is the task's to say
+ * Asks, and reads the head of the answer. The task's deadlines limit the time that this takes
  * (haft_io_deadline_set, or the deadline of a scope). 0, and `*reply` is to be freed; or an error:
  * those of haft_io_connect_tcp, haft_io_write and haft_io_read; -EINVAL: the URL, the method, a
  * header or a trailer is none; -EPROTONOSUPPORT: another scheme than http and https, or the library
  * was built without OpenSSL; those of haft_tls_handshake; -EMSGSIZE: the question's head is larger
- * than 16 KiB, or what was produced has another size than was said; -EBADMSG: what came is no
- * answer, also a status below 100, or ten answers of status 1xx; -EPROTO: the server has broken the
- * rules of TLS, or of a connection of HTTP/2; -ETIMEDOUT: the task's deadline has passed, also in
- * the middle of a head; -EPIPE: the server has closed the connection; -ELOOP: too many redirects;
+ * than 16 KiB, or the produced body has another size than the question names; -EBADMSG: what came
+ * is no answer, also a status below 100, or ten answers of status 1xx; -EPROTO: the server has
+ * broken the rules of TLS, or of a connection of HTTP/2; -ETIMEDOUT: the task's deadline has
+ * passed, also in the middle of a head; -EPIPE: the server has closed the connection; -ELOOP: too
+ * many redirects;
  * -ECONNREFUSED: also that the proxy has refused a tunnel. A question that is safe to repeat (GET,
  * HEAD, PUT, DELETE, OPTIONS, without `produce`) is asked again over a new connection if the server
  * has closed a kept one meanwhile; one of HTTP/2 that the server has refused before it began with

@@ -102,7 +102,7 @@ struct question {
     std::optional<std::string> body = {};
     std::string type = {}; /* of the body */
     fields headers = {};
-    /* In place of a body: fills a part of the span, and says how much; 0 at the end. */
+    /* In place of a body: fills a part of the span, and returns how much; 0 at the end. */
     std::function<std::size_t(std::span<char>)> produce = {};
 };
 
@@ -113,11 +113,11 @@ struct question {
     FIELD(std::chrono::nanoseconds, kept_time, {})                                                 \
     FIELD(int, redirects, 0)                                                                       \
     FIELD(std::uint64_t, body, 0)                                                                  \
-    /* for https; nullptr: one that trusts whom the system trusts */                               \
+    /* for https; nullptr: one that trusts the system's authorities */                             \
     FIELD(haft_tls_context_t *, tls, nullptr)                                                      \
     FIELD(bool, uncompressed, false)                                                               \
     FIELD(std::uint64_t, decompressed, 0)                                                          \
-    /* std::nullopt: what the environment says; "": none */                                        \
+    /* std::nullopt: those of the environment; "": none */                                         \
     FIELD(std::optional<std::string>, proxy, {})                                                   \
     FIELD(std::size_t, connections, 0)    /* to an origin at a time; 0: any number */              \
     FIELD(cookie_jar *, cookies, nullptr) /* which outlives the client */                          \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compressed answers, and what clients accept. Part of haft/http.h, which includes it.
+ * Compressed answers, and content negotiation. Part of haft/http.h, which includes it.
  *
  * Answers are compressed for clients that ask for it, by zstd, Brotli or gzip: the one that the
  * client wants most, of those that the library was built with. haft_http_answer_flush, and each
@@ -39,9 +39,9 @@ void haft_http_answer_do_not_compress(haft_http_request_t *request);
 
 /*
  * Content negotiation (RFC 9110, section 12.5.1): the number of the media type, such as
- * "text/html", that the client wants most, and the first of several that it wants as much; 0 if it
- * does not say. -1: it wants none of them, and 406 would be an answer. An answer that depends on
- * this should have `Vary: Accept`.
+ * "text/html", that the client wants most, and the first of several that it wants as much; 0 if its
+ * request has no such field. -1: it wants none of them, and 406 would be an answer. An answer that
+ * depends on this should have `Vary: Accept`.
  */
 int haft_http_request_accepts(haft_http_request_t *request, const char *const *types, size_t count);
 

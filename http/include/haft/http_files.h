@@ -26,8 +26,8 @@ typedef struct haft_http_files_options {
  * not seen.
  *
  * An answer has ETag and Last-Modified. If-Match, If-None-Match, If-Modified-Since,
- * If-Unmodified-Since, If-Range and a Range of bytes are obeyed as RFC 9110 says (13, 14): 206,
- * 304, 412, 416. Several ranges, at most 16 that ascend and do not overlap, are sent as
+ * If-Unmodified-Since, If-Range and a Range of bytes are obeyed (RFC 9110, sections 13 and 14):
+ * 206, 304, 412, 416. Several ranges, at most 16 that ascend and do not overlap, are sent as
  * multipart/byteranges; for others, the whole file is. The path of a folder without a slash at its
  * end is redirected to the path with it (301).
  *

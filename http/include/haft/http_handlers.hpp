@@ -237,7 +237,7 @@ struct clauses {
         if constexpr (is_raising<Function>) {
             return call_plainly<Function>(handling, performed);
         } else {
-            if (hafti_exceptions_in(hafti_thread()->globals)) /* of the performer */
+            if (haft::detail::has_exceptions()) /* of the performer */
                 return haft::detail::without_exceptions(&call<Function>, state, performed);
             std::exception_ptr leaving;
             int code = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* To see what a server does: access log, counters, pages for its operator. Part of haft/http.h,
-   which includes it. */
+/* Looking into a server: access log, counters, pages for its operator. Part of haft/http.h, which
+   includes it. */
 #ifndef HAFT_HTTP_INSIDE_H
 #define HAFT_HTTP_INSIDE_H
 

@@ -87,8 +87,8 @@ typedef struct haft_http_upstream {
     uint64_t requests; /* that it was asked */
     size_t now;        /* requests that it answers */
 } haft_http_upstream_t;
-/* Stores what is known of the upstream of this number, which begins at 0. False: there is none. On
-   any thread; numbers of one moment may not fit each other. */
+/* Stores the state of the upstream of this number, which begins at 0. False: there is none. On any
+   thread; numbers of one moment may not fit each other. */
 bool haft_http_proxy_upstream(const haft_http_proxy_t *proxy, size_t number,
                               haft_http_upstream_t *upstream);
 

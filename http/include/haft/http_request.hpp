@@ -28,8 +28,8 @@
 namespace haft::http {
 
 /* Thrown in a handler, or in middleware: the client gets the status, 400 to 599, and the text, or
-   what the status is called, in the form of server::on_error. Not logged. With a type, the client
-   gets the text as it is, as a body of that type. */
+   the status's phrase, in the form of server::on_error. Not logged. With a type, the client gets
+   the text as it is, as a body of that type. */
 class error : public std::runtime_error {
   public:
     explicit error(int status, const std::string &text = "", const std::string &type = "")

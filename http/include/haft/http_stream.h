@@ -21,8 +21,8 @@ extern "C" {
 
 /*
  * Answers with status 101 and the fields that were set, if the request asks for this protocol (RFC
- * RFC 9110, section 7.8). From then on the connection is a stream, for the handler, until that
- * returns; then it is closed. -ENOTSUP: the client has not asked for the protocol, or sends a body;
+ * 9110, section 7.8). From then on the connection is a stream, for the handler, until that returns;
+ * then it is closed. -ENOTSUP: the client has not asked for the protocol, or sends a body;
  * -EALREADY: the answer has begun; or an error of haft_io_write.
  */
 int haft_http_request_upgrade(haft_http_request_t *request, const char *protocol);

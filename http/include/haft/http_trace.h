@@ -36,8 +36,8 @@ void haft_http_server_trace_requests(haft_http_server_t *server);
 const haft_http_trace_t *haft_http_trace_get(void);
 /*
  * For what begins without a request, such as a message from a queue: the current task has this
- * trace from here on, and the tasks that it starts, too. `parent` and `state` are what the two
- * fields say; NULL, or a `parent` that is malformed: a new trace. 0 or -ENOMEM.
+ * trace from here on, and the tasks that it starts, too. `parent` and `state` are the values of the
+ * two fields. With NULL, or a malformed `parent`, a new trace begins. 0 or -ENOMEM.
  */
 int haft_http_trace_begin(const char *parent, const char *state);
 /* The current task has no trace any more; those that it has started keep theirs. */

@@ -28,8 +28,8 @@ typedef struct haft_http_websocket haft_http_websocket_t;
 /* 0 means the default, which is in brackets. Times are in nanoseconds. */
 typedef struct haft_http_websocket_options {
     /* The origins whose pages may connect, with commas between: "https://a.org, http://b.org:81";
-       "*": all. NULL: only pages of the host that the request names. Clients that send no Origin,
-       which are no browsers, are not held to this. */
+       "*": all. NULL: only pages of the host that the request names. Clients that send no Origin
+       are no browsers, and may connect. */
     const char *origins;
     /* Subprotocols, with commas between, the preferred one first. The first one that the client
        has, too, is chosen. */
@@ -62,9 +62,9 @@ static inline haft_http_websocket_t *haft_http_websocket_accept(haft_http_reques
 /*
  * Connects to a server's WebSocket, by the question's URL (ws, wss, or http, https), with its
  * headers, and none but GET without a body. The option `origins` is not used; `protocols` are those
- * that are offered, and need not live longer. Redirects are not followed. How long it may take is
- * the task's to say, as for haft_http_client_ask; so is how long a send may take. 0, and the socket
- * is to be freed; -ECONNREFUSED: the server has answered with another status than 101, which
+ * that are offered, and need not live longer. Redirects are not followed. The task's deadlines
+ * limit its time, as for haft_http_client_ask, and that of a send. 0, and the socket is to be
+ * freed; -ECONNREFUSED: the server has answered with another status than 101, which
  * `question->failure` names; -EBADMSG: it has agreed to what was not asked for; -EINVAL;
  * -EOPNOTSUPP: the library was built without WebSocket; or an error of haft_http_client_ask.
  */
@@ -77,8 +77,8 @@ static inline int haft_http_websocket_connect(haft_http_client_t *client,
                                               haft_http_websocket_t **socket) {
     return haft_http_websocket_connect_with(NULL, client, question, socket);
 }
-/* Closes the connection of a socket that haft_http_websocket_connect has made, without a word if
-   haft_http_websocket_close was not called, and frees it. Does nothing for NULL. */
+/* Closes the connection of a socket that haft_http_websocket_connect has made, without a close
+   frame if haft_http_websocket_close was not called, and frees it. Does nothing for NULL. */
 void haft_http_websocket_free(haft_http_websocket_t *socket);
 
 /* Declares a socket that is freed when the variable's block is left, also when the task is
@@ -110,9 +110,9 @@ typedef struct haft_http_websocket_message {
  * time; one at a time. A client that takes longer for a message than
  * haft_http_limits_t.body_time and `least_rate` allow gets code 1008.
  *
- * Returns 0; -EPIPE: the connection is closed, in whatever way: haft_http_websocket_close_code says
- * why; a handler may return this, and it is not logged. -ETIMEDOUT: a deadline of the task has
- * passed, after which it may receive again; -ENOMEM.
+ * Returns 0; -EPIPE: the connection is closed, in whatever way: haft_http_websocket_close_code
+ * returns the reason; a handler may return this, and it is not logged. -ETIMEDOUT: a deadline of
+ * the task has passed, after which it may receive again; -ENOMEM.
  */
 int haft_http_websocket_receive(haft_http_websocket_t *socket,
                                 haft_http_websocket_message_t *message);

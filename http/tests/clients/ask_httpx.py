@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Whether Python's httpx gets the answers of early.c, early.go or early.mjs, which come before its body was sent:
 pip install 'httpx[http2]', then python3 ask_httpx.py PORT [TIMES [SIZE...]]. A row is a size, with its length told or
-not; a cell says what came, and how often."""
+not; a cell has what came, and how often."""
 import collections
 import sys
 import time

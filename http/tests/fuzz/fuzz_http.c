@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A fuzzer of server and client, over simulated sockets. The first byte of an input says how it is
- * sent and to whom; the rest is what a client says to the server, or a server to the client.
+ * A fuzzer of server and client, over simulated sockets. The first byte of an input sets how it is
+ * sent and to which side; the rest is what a client sends to the server, or a server to the client.
  *
  * These must hold: the server goes on, and answers the next client; it sends a sequence of whole
  * messages, whatever stood in the request; and how the bytes are divided on their way changes

@@ -15,7 +15,7 @@ GET /users/{name} = 200: 2
 PUT = 405: 1
 end
 
-# As a collector of OpenTelemetry gets them: the trace and the parent that the client has named, and what the request is.
+# The spans that a collector of OpenTelemetry gets: the trace and the parent that the client has named, and what the request is.
 $tool otlp -o spans trace
 for words in '"traceId": "0af7651916cd43dd8448eb211c80319c", "spanId": "[0-9a-f]*", "name": "GET /users/{name}", "kind": 2,' \
   '"parentSpanId": "b7ad6b7169203331"' '{"key": "http.request.method", "value": {"stringValue": "PUT"}}' \

@@ -10,7 +10,7 @@ static FILE *open_file(const char *name, char failure[HAFTI_TLS_TEXT], int *code
     return file;
 }
 
-/* Nobody is asked for a password. */
+/* The callback for passwords: asks for none. */
 static int no_password(char *password, int size, int writes, void *unused) {
     (void)password, (void)size, (void)writes, (void)unused;
     return -1;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * OpenSSL's random bytes in a simulation. Its own generator takes the time, the process and the
- * processor's counter into what it begins with, so a handshake would not be the same again. The
- * first stream of a simulation gives the process another generator: it asks the simulation's seed,
- * or OpenSSL's own generator wherever no simulation runs.
+ * OpenSSL's random bytes in a simulation. The seed of its own generator includes the time, the
+ * process and the processor's counter, so a handshake would not be repeated. The first stream of a
+ * simulation gives the process another generator: it asks the simulation's seed, or OpenSSL's own
+ * generator wherever no simulation runs.
  */
 /* (RAND_METHOD is deprecated; a provider would take ten times as much code.) */
 #define OPENSSL_SUPPRESS_DEPRECATED

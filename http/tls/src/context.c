@@ -17,7 +17,8 @@ void haft_tls_context_free(haft_tls_context_t *context) {
         hafti_tls_call(free_parts, context);
 }
 
-/* A server that has no protocol in common with its client says so (RFC 7301, 3.2). */
+/* Chooses the protocol. A server that has none in common with its client refuses with an alert (RFC
+   7301, section 3.2). */
 static int choose_protocol(SSL *openssl, const unsigned char **chosen, unsigned char *size,
                            const unsigned char *offered, unsigned offered_size, void *argument) {
     const haft_tls_context_t *context = argument;
@@ -31,8 +32,8 @@ static int choose_protocol(SSL *openssl, const unsigned char **chosen, unsigned 
     return result == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-/* A session of TLS 1.2 keeps a name only if it is taken; whether there is a certificate for it is
-   asked later. */
+/* A session of TLS 1.2 keeps a name only if it is accepted here; the certificate for it is looked
+   up later. */
 static int take_name(SSL *openssl, int *alert, void *unused) {
     (void)alert, (void)unused;
     return SSL_get_servername(openssl, TLSEXT_NAMETYPE_host_name) != NULL ? SSL_TLSEXT_ERR_OK
@@ -45,8 +46,9 @@ static bool is_strong(const SSL_CIPHER *cipher) {
            (bytes == NID_aes_128_gcm || bytes == NID_aes_256_gcm || bytes == NID_chacha20_poly1305);
 }
 
-/* RFC 9325, section 4.2, of what the system's configuration allows, in its order. TLS 1.3 has
-   others of its own, and alone remains where there is none. */
+/* RFC 9325, section 4.2: chooses the ciphers that are recommended and that the system's
+   configuration allows, in its order. TLS 1.3 has ciphers of its own, and alone remains where none
+   is left. */
 static bool choose_ciphers(SSL_CTX *openssl) {
     enum { NAME = 64 };
     STACK_OF(SSL_CIPHER) *all = SSL_CTX_get_ciphers(openssl);

@@ -12,7 +12,8 @@ static bool is_of_certificate(int code) {
     return code <= HAFT_TLS_ERROR_OF_CERTIFICATE && code > HAFT_TLS_ERROR_OF_ALERT;
 }
 
-/* OpenSSL has no words for those that are new in TLS 1.3 (RFC 8446, 6.2). */
+/* The words for an alert. OpenSSL has none for those that are new in TLS 1.3 (RFC 8446, section
+   6.2). */
 static const char *text_of_alert(int alert) {
     return alert == SSL_AD_CERTIFICATE_REQUIRED ? "certificate required"
            : alert == SSL_AD_MISSING_EXTENSION  ? "missing extension"

@@ -26,7 +26,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { HAFTI_TLS_TEXT = 512 }; /* bytes that say why something has failed */
+enum { HAFTI_TLS_TEXT = 512 }; /* bytes of the reason of a failure */
 
 /* ---- room.c --------------------------------------------------------------------------------- */
 
@@ -37,7 +37,7 @@ int hafti_tls_call_blocking(void (*function)(void *), void *argument);
 
 /* ---- chance.c ------------------------------------------------------------------------------- */
 
-/* In a simulation: OpenSSL's random bytes are the seed's from now on. */
+/* In a simulation: makes OpenSSL's random bytes those of the seed. */
 void hafti_tls_draw_by_seed(void);
 
 /* ---- errors.c ------------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ typedef struct {
 } hafti_tls_bytes_t;
 
 BIO *hafti_tls_bytes_bio(hafti_tls_bytes_t *bytes);
-/* So many bytes more have been sent. */
+/* Notes that so many bytes more have been sent. */
 void hafti_tls_bytes_sent(hafti_tls_bytes_t *bytes, size_t count);
 void hafti_tls_bytes_end(hafti_tls_bytes_t *bytes);
 
@@ -123,8 +123,8 @@ char *hafti_tls_subject(X509 *certificate);
 
 /* ---- context.c ------------------------------------------------------------------------------ */
 
-/* The list of ALPN (RFC 7301, 3.1), to be freed. 0; -EINVAL: a protocol has no bytes, or more than
-   255; -ENOMEM. */
+/* Makes the list of ALPN (RFC 7301, section 3.1), to be freed. 0; -EINVAL: a protocol has no bytes,
+   or more than 255; -ENOMEM. */
 int hafti_tls_list_protocols(const char *const protocols[], size_t count, char **list,
                              size_t *size);
 
@@ -133,8 +133,8 @@ int hafti_tls_list_protocols(const char *const protocols[], size_t count, char *
 /*
  * `agreeing` is held by the task that does the handshake; `calling` while OpenSSL works on the
  * stream or `bytes` is changed, never over a wait; `sending` by the task that sends what is in
- * `bytes.output`, until that is empty. A task that reads leaves what OpenSSL has to say meanwhile
- * (an answer to an update of keys) to the task that has `sending`, and to later calls.
+ * `bytes.output`, until that is empty. A task that reads leaves bytes that OpenSSL has to send
+ * meanwhile (an answer to an update of keys) to the task that has `sending`, and to later calls.
  */
 struct haft_tls {
     haft_tls_context_t *context;

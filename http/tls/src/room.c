@@ -10,7 +10,7 @@
  */
 #include "internal.h"
 
-/* Handshakes of OpenSSL 3.0 have been seen to use 8 KiB; its providers may be anybody's. */
+/* Handshakes of OpenSSL 3.0 have been seen to use 8 KiB; its providers may be other libraries. */
 enum { ROOM = 256 * 1024 };
 
 static pthread_key_t kept;

@@ -26,7 +26,7 @@ static hafti_tls_session_t *take(haft_tls_context_t *context, const char *origin
     return kept;
 }
 
-/* Takes the one out that is one too many, of its origin or in all. */
+/* Removes the session that is one too many, of its origin or in all. */
 static hafti_tls_session_t *trim(haft_tls_context_t *context, const char *origin) {
     size_t count = 0, of_origin = 0;
     for (hafti_tls_session_t **at = &context->sessions; *at != NULL; at = &(*at)->next) {

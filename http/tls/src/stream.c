@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams: OpenSSL is called until it is done; between two calls, outside of it, what it has to
- * send is sent, and what it wants to read is waited for.
+ * Streams: OpenSSL is called until it is done; between two calls, outside of it, its output is
+ * sent, and input that it needs is waited for.
  */
 #include "internal.h"
 
@@ -68,7 +68,7 @@ static void call_openssl(void *argument) {
     ERR_clear_error();
 }
 
-/* Its code, or the one that has ended the stream before. */
+/* Makes the call; returns its code, or the one that has ended the stream before. */
 static int call_locked(call_t *call) {
     haft_tls_t *stream = call->stream;
     pthread_mutex_lock(&stream->calling);
@@ -113,7 +113,7 @@ static void take_as_sent(haft_tls_t *stream, size_t size) {
     pthread_mutex_unlock(&stream->calling);
 }
 
-/* By the task that has `sending`. */
+/* Sends the output; called by the task that has `sending`. */
 static int send_output(haft_tls_t *stream) {
     const char *start;
     for (size_t size; (size = output_of(stream, &start)) != 0;) {
@@ -144,8 +144,8 @@ static int try_to_send(haft_tls_t *stream) {
     return 0;
 }
 
-/* Sends what has room, without a wait. 0: nothing is left; -EAGAIN, also where another task sends;
-   or an error, after which nothing is left either. */
+/* Sends as much as there is room for, without a wait. 0: nothing is left; -EAGAIN, also where
+   another task sends; or an error, after which nothing is left either. */
 static int send_now(haft_tls_t *stream) {
     const char *start;
     if (output_of(stream, &start) == 0)
@@ -169,7 +169,7 @@ static int send_now(haft_tls_t *stream) {
 static int call_once(call_t *call) {
     int code = call_locked(call);
     if (code != 0)
-        send_now(call->stream); /* why the stream ends */
+        send_now(call->stream); /* the reason of the end */
     return code;
 }
 
@@ -203,7 +203,7 @@ static int do_what_it_wants(const call_t *call) {
     else if (call->is_handshake)
         code = try_to_send(stream);
     else
-        send_now(stream); /* a peer that takes nothing is heard all the same */
+        send_now(stream); /* bytes of a peer that takes nothing are read all the same */
     return code == 0 && call->wants == SSL_ERROR_WANT_READ ? receive(stream) : code;
 }
 
@@ -225,7 +225,8 @@ static void free_openssl(void *openssl) {
 }
 
 static void free_stream(haft_tls_t *stream) {
-    /* Else OpenSSL does not resume what has not been shut in both directions. */
+    /* Otherwise OpenSSL would not resume the session of a stream that was not shut in both
+       directions. */
     if (stream->openssl != NULL && atomic_load(&stream->code) == 0)
         SSL_set_shutdown(stream->openssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
     hafti_tls_call(free_openssl, stream->openssl);
@@ -246,14 +247,14 @@ void haft_tls_close(haft_tls_t *stream) {
     free_stream(stream);
 }
 
-/* Whether a certificate can be for it. An empty name, or one that begins with a dot, would be taken
-   for any. */
+/* Whether a certificate can be for the host. An empty name, or one that begins with a dot, would be
+   taken for any. */
 static bool is_host(const char *host) {
     enum { MOST = 255 /* of a server's name in TLS */ };
     return host != NULL && *host != '\0' && *host != '.' && strlen(host) <= MOST;
 }
 
-/* Without the dot at the end, which certificates do not have. */
+/* Copies the host without the dot at its end, which certificates do not have. */
 static char *copy_host(const char *host) {
     size_t size = strlen(host);
     return strndup(host, host[size - 1] == '.' ? size - 1 : size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether the peer's certificate is good: OpenSSL decides; this says which is not, and why. */
+/* Verifies the peer's certificate: OpenSSL decides, and this file describes the certificate that is
+   not good, and the reason. */
 #include "internal.h"
 
 #include <arpa/inet.h>

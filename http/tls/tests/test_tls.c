@@ -66,7 +66,7 @@ static void open_pair(pair_t *pair) {
                                 pair->host != NULL ? pair->host : "localhost");
 }
 
-/* Both shake hands, and then do what the pair says. */
+/* Both shake hands, and then do what the pair asks for. */
 static void join_pair(pair_t *pair) {
     haft_io_call_t calls[] = {{serve_pair, pair, NULL}, {ask_pair, pair, NULL}};
     CHECK_EQUAL(haft_io_all(calls, 2), 0);

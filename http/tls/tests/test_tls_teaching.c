@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call that is a mistake of the program returns an error number, and says on the error handler
+/* A call that is a mistake of the program returns an error number, and reports on the error handler
    what is wrong, with which value, and what to write instead. */
 #include "../../../core/tests/teaching.h"
 

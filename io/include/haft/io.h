@@ -41,7 +41,7 @@
  *
  * Threads: the tasks of one haft_io_run share its thread, or its threads
  * (haft_io_run_options_t.threads). Any of them may take a task that has not started; a task that
- * has started stays on its thread, unless it moves (see "scopes"). Unless said otherwise the
+ * has started stays on its thread, unless it moves (see "scopes"). Unless stated otherwise the
  * functions here are for tasks; operations that have a blocking default are also for threads
  * without a scheduler.
  *
@@ -115,9 +115,10 @@ typedef struct haft_io_run_options {
     const char *record; /* the run is recorded in this file, which is made anew */
     const char *replay; /* the run is the one that was recorded in this file, once more */
     /* A folder for requests of a server that fail; see "recording". NULL: HAFT_IO_KEEP_REQUESTS in
-       the environment names one, or none is kept. */
+       the environment names one, or none is kept. -ENOTDIR, with words: it is a file. */
     const char *keep_requests;
-    /* Bytes that the record of a request may take, and its body likewise; 0: 1 MiB. */
+    /* Bytes that the record of a request may take, and its body likewise; so many of its answer are
+       kept. 0: 1 MiB. */
     size_t kept_size;
     const char *top; /* a socket for the program haft-top; NULL: none, unless HAFT_IO_TOP in the
                         environment names one. See "seeing inside" */
@@ -146,7 +147,7 @@ int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *)
  *
  * haft_io_stepper_new makes a run of one thread, the caller's, and begins nothing; NULL: no memory.
  * `options` are those of haft_io_run_with, without `threads`; the back end is epoll, whatever
- * HAFT_IO_BACKEND says, unless they name io_uring, which is no faster here: each step asks the
+ * HAFT_IO_BACKEND is, unless they name io_uring, which is no faster here: each step asks the
  * kernel.
  *
  * haft_io_stepper_step runs all tasks that can go on, until all of them wait. With a timeout in
@@ -157,8 +158,10 @@ int haft_io_run_with(const haft_io_run_options_t *options, void *(*main)(void *)
  * HAFT_IO_FOREVER if no task waits for a time.
  *
  * haft_io_stepper_end steps until the run has ended, frees it, and returns what haft_io_run would
- * have. To end a run from the outside, tell a task, by an event (haft_io_event_set) or a channel,
- * which the thread may use between two steps like any thread that is in no run.
+ * have. Where a step would be refused, so is this, with the same numbers: the run is as it was, and
+ * its thread can end it. To end a run from the outside, tell a task, by an event
+ * (haft_io_event_set) or a channel, which the thread may use between two steps like any thread that
+ * is in no run.
  */
 typedef struct haft_io_stepper haft_io_stepper_t;
 haft_io_stepper_t *haft_io_stepper_new_with(const haft_io_run_options_t *options,
@@ -332,8 +335,8 @@ void haft_io_own_set(void *pointer);
  * on first use; docs/limits.md lists what else does not work.
  */
 
-/* NULL: tasks of this process can have thread-locals of their own. Otherwise why not, a text that
-   is not freed; `own_thread_locals` is refused then. Any thread may call this. */
+/* NULL: tasks of this process can have thread-locals of their own. Otherwise the reason, a text
+   that is not freed; `own_thread_locals` is refused then. Any thread may call this. */
 const char *haft_io_own_thread_locals_refused(void);
 /* The number that the C library has for the calling task, as the owner of a mutex for example; 0:
    the caller is no task with thread-locals of its own. */
@@ -403,7 +406,7 @@ typedef struct haft_io_scope_options {
  * first. So no thread idles while another has tasks that could go on. In return, the task must not
  * keep anything across a wait that belongs to the thread: thread-local variables and their
  * addresses (compilers keep these in registers, too), pthread_self(), a locked mutex of threads,
- * libraries that keep state for each thread. errno is the task's own. docs/io.md says when to
+ * libraries that keep state for each thread. errno is the task's own. docs/io.md has when to
  * choose this.
  */
 
@@ -671,7 +674,7 @@ void haft_io_rest(haft_io_rest_t *rest, int descriptor, int64_t deadline, void *
  * (-EBADF: the descriptor was closed first; -ECANCELED: there was no room, and a cancel came).
  *
  * The back end sends when the task's function has returned: what that writes after this call comes
- * first, and no handler of haft_io_write is asked. Where the back end cannot do it, as in a run of
+ * first, and no handler of haft_io_write is called. Where the back end cannot do it, as in a run of
  * several threads and in a simulation, the bytes are sent by this call (the effect haft_io_write),
  * in which a cancel may unwind the task. From the call on the memory is the library's, also then.
  */
@@ -918,9 +921,9 @@ int haft_io_listen_tcp(const char *host, uint16_t port, int backlog);
 typedef struct haft_io_listen_options {
     int backlog; /* 0: the system's maximum */
     /* Others may listen at the same port, in any thread or process of the same user, if all of them
-       say so (SO_REUSEPORT). The kernel gives each connection to one of them; those that a listener
-       has been given and not accepted are lost when it is closed. In a simulation each listener
-       there has its turn. */
+       set this (SO_REUSEPORT). The kernel gives each connection to one of them; those that a
+       listener has been given and not accepted are lost when it is closed. In a simulation each
+       listener there has its turn. */
     bool reuse_port;
 } haft_io_listen_options_t;
 int haft_io_listen_tcp_with(const haft_io_listen_options_t *options, const char *host,
@@ -1081,9 +1084,9 @@ typedef struct haft_io_dump_options {
 int haft_io_dump_with(const haft_io_dump_options_t *options, int descriptor);
 /*
  * The same of another run, on any thread, whatever the run's tasks do meanwhile. In a run that is
- * `observed` the tasks that have a thread at the moment come first, with where they are: the
- * threads are interrupted by SIGURG, as by the watchdog. `run` is the run's scope, of which one of
- * its tasks has told the thread (haft_io_run_scope), and which must not end during the call.
+ * `observed` the tasks that have a thread at the moment come first, with the places where they are:
+ * the threads are interrupted by SIGURG, as by the watchdog. `run` is the run's scope, of which one
+ * of its tasks has told the thread (haft_io_run_scope), and which must not end during the call.
  * -ENOTSUP: it is a simulation, or a run of one thread without `observed`.
  */
 int haft_io_dump_run(haft_io_scope_t *run, const haft_io_dump_options_t *options, int descriptor);
@@ -1168,19 +1171,19 @@ size_t haft_io_living(void);
  * after the other.
  *
  * If the program asks for something else than it did, or for more, the process ends with status 3
- * after a word, with the backtraces of the task that asks and of the one that the record has. Set a
- * breakpoint at haft_io_replay_ends to look at it. A record that was cut, for example because the
- * process was killed, replays up to there.
+ * after a message, with the backtraces of the task that asks and of the one that the record has.
+ * Set a breakpoint at haft_io_replay_ends to look at it. A record that was cut, for example because
+ * the process was killed, replays up to there.
  *
  * Requests of libhaft-http are recorded one by one: in a run with `keep_requests`, or with
  * HAFT_IO_KEEP_REQUESTS=FOLDER, each that fails is written to a file of its own, with all that its
  * handler asked for, and HAFT_IO_REPLAY=FILE has that handler answer it again, alone. A run that
  * keeps requests may have several threads.
  *
- * haft_io_run_with returns -ENOTSUP, after a word, for a record of several threads; -EBUSY for a
+ * haft_io_run_with returns -ENOTSUP, after a message, for a record of several threads; -EBUSY for a
  * second run at a time of a process with the environment's file; -EINVAL for a file that is no
  * record, or one of another version or architecture, or if both are asked for; or why the file
- * could not be made. docs/replay.md says what is covered, and what is not.
+ * could not be made. docs/replay.md lists what is covered, and what is not.
  */
 
 #pragma GCC visibility pop

@@ -18,7 +18,7 @@
  *         });
  *     }
  *
- * haft/io.h says what a wait is, in which order waiters are served, and on which thread a task
+ * haft/io.h defines what a wait is, in which order waiters are served, and on which thread a task
  * runs; its functions work with everything here. Each file that is included here has a subject, and
  * uses only those above it:
  *

@@ -44,6 +44,10 @@ int haft_io_keep_spans(bool keep);
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *options,
                                     void *(*function)(void *), void *argument);
 
+/* The name that a task gets which the caller spawns without one; NULL: the caller has none, or is
+   no task. Performs no effect. */
+const char *haft_io_inherited_name(void);
+
 /* Like haft_io_spawn_with, for a task that runs on the caller's thread, and so never at the same
    time as the caller: both may change what has no lock between two waits. -ENOTSUP: the caller
    moves (haft_io_stays). */
@@ -56,6 +60,11 @@ bool haft_io_stays(void);
    while the event is not set. Like haft_io_join, this lets a task that has not started go first.
    NULL: no task. For bindings whose tasks leave their results in objects of their own. */
 int haft_io_event_wait_for(haft_io_event_t *event, haft_io_task_t *task);
+
+/* Like haft_io_event_wait_until and haft_io_event_wait_to_the_end, for waits that dumps and traces
+   call otherwise than "an event". The text is not copied. */
+int haft_io_event_wait_as(haft_io_event_t *event, int64_t deadline, const char *waits_for);
+void haft_io_event_wait_to_the_end_as(haft_io_event_t *event, const char *waits_for);
 
 /* ---- Tasks whose cancels are another language's ---- */
 
@@ -100,9 +109,9 @@ void haft_io_own_thread_destroy(void);
 /* Stores the lowest address and the size of the calling task's stack. False: the caller is no
    task. */
 bool haft_io_task_stack(void **low, size_t *size);
-/* The watchdog of a run (haft_io_run_options_t) asks this function before it reports a task, and
-   does not where it returns false. The function is called in a signal handler. NULL: it asks
-   nobody. */
+/* Sets a function that the watchdog of a run (haft_io_run_options_t) calls before it reports a
+   task; if it returns false, the task is not reported. The function is called in a signal handler.
+   NULL: every task is reported. */
 void haft_io_watchdog_ask(bool (*is_wanted)(void));
 /* Whether the calling thread is about to make a thread of the library's own: for functions that
    stand before pthread_create and pthread_sigmask. */
@@ -110,8 +119,8 @@ bool haft_io_makes_thread(void);
 /* ---- Mistakes ---- */
 
 /*
- * Refuses a call of a library on top of this one because of a mistake of the program: says
- * "FUNCTION: WORDS" on the error handler, with the name of the calling task behind it
+ * Refuses a call of a library on top of this one because of a mistake of the program: reports
+ * "FUNCTION: WORDS" to the error handler, with the name of the calling task behind it
  * (haft_refuse), and returns `number`, a negative error number. Where the default error handler is
  * set, each text is printed once. Any thread may call this; it must hold no lock.
  */
@@ -120,9 +129,9 @@ int haft_io_refuse(int number, const char *function, const char *format, ...)
 
 /* ---- Runs that are recorded or replayed ---- */
 
-/* A call that the caller is about to make is made only, on a thread without a tape and inside of
-   libhaft-io; or made and kept; or answered. Tasks have a tape, and threads of the pool while they
-   work for one. */
+/* Whether a call that the caller is about to make is only made (on a thread without a tape, and
+   inside of libhaft-io), is made and kept, or is answered. Tasks have a tape, and threads of the
+   pool while they work for one. */
 enum haft_io_tape_use { HAFT_IO_TAPE_NONE, HAFT_IO_TAPE_KEEPS, HAFT_IO_TAPE_ANSWERS };
 enum haft_io_tape_use haft_io_tape_use(void);
 void haft_io_tape_keep(const char *name, int descriptor, int64_t result, const struct iovec *parts,
@@ -130,8 +139,8 @@ void haft_io_tape_keep(const char *name, int descriptor, int64_t result, const s
 /* The result; and the bytes of all parts, one after the other, until the next call. */
 int64_t haft_io_tape_ask(const char *name, int descriptor, const unsigned char **bytes,
                          size_t *size);
-/* In a replay: a descriptor that the tape has given, or those that a message has brought, or one
-   that is closed. */
+/* To be called in a replay for a descriptor that the tape has given, for those that a message has
+   brought, and for one that is closed. */
 void haft_io_tape_opened(int descriptor);
 void haft_io_tape_opened_by(const struct msghdr *message);
 void haft_io_tape_closed(int descriptor);
@@ -160,11 +169,11 @@ void haft_io_kept_resume(bool was);
 enum haft_io_tape_use haft_io_kept_use(void);
 /* The file of a request that HAFT_IO_REPLAY names; NULL: it names none, or one of a run. */
 const char *haft_io_kept_file(void);
-/* In a task of a run that replays such a file (haft_io_run_options_t.replay): what it was given at
-   its end. */
+/* In a task of a run that replays such a file (haft_io_run_options_t.replay): stores the request
+   and the answer that haft_io_kept_end was given. False: the run replays another file. */
 bool haft_io_kept_found(struct iovec *request, struct iovec *answer);
-/* At the end of such a replay: what is next on the record, which nobody has asked for; NULL: there
-   is nothing left. */
+/* At the end of such a replay: the next entry of the record, which the replay has not asked for;
+   NULL: there is nothing left. */
 const char *haft_io_kept_rest(void);
 
 /* ---- Calls of the system ---- */
@@ -172,8 +181,8 @@ const char *haft_io_kept_rest(void);
 /*
  * Calls `function(argument)` on this thread, and interrupts a system call in it that blocks, by a
  * signal after some milliseconds: the system call then returns a partial count, or fails with
- * EINTR. It is meant for a system call that blocks if the descriptor's mode says so (accept(2), a
- * write to a terminal), inside haft_io_call_blocking, after poll(2) has reported the descriptor
+ * EINTR. It is meant for a system call that blocks if the descriptor's mode is blocking (accept(2),
+ * a write to a terminal), inside haft_io_call_blocking, after poll(2) has reported the descriptor
  * ready. If another thread or process was faster, the call fails instead of blocking, and is
  * repeated when poll(2) reports the descriptor again. The signal is SIGURG, or, if the program
  * catches that, a real-time signal that it does not catch.

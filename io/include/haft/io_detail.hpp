@@ -62,8 +62,8 @@ inline std::error_code error_of(int result) {
                : std::error_code(-result, std::generic_category());
 }
 
-/* A text that says what has failed, without the words for the error at its end: std::system_error
-   adds them. */
+/* The text of a failure, without the words for the error at its end: std::system_error adds
+   them. */
 inline std::string without_error(std::string text, int result) {
     std::string words = ": " + error_of(result).message();
     if (text.ends_with(words))
@@ -188,7 +188,8 @@ inline std::string all_words_of(const std::exception_ptr &failure) {
         return type_of_exception();
     }
 }
-/* Where there is no memory for all words it says that: its callers return into C. */
+/* The words of an exception. Without memory for them they are "out of memory", because the callers
+   return into C. */
 inline std::string words_of(const std::exception_ptr &failure) noexcept {
     try {
         return all_words_of(failure);

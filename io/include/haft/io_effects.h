@@ -87,7 +87,7 @@ HAFT_EFFECT_IN_SLOT(5, haft_io_wait_ready, int, {
 /* `turn` is 0 in haft_io_poll. Otherwise it counts the caller's attempts, each after the end of a
    wait, in which poll(2) may have reported something but not what the caller needs. The wait then
    ends at a change (at the first such turn also at an event that is there already), and the result
-   only says whether something has happened. */
+   only shows whether something has happened. */
 HAFT_EFFECT_IN_SLOT(1, haft_io_poll, int, {
     struct pollfd *entries;
     size_t count;

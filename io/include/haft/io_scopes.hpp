@@ -201,8 +201,11 @@ class stepper {
                               : forever;
     }
     /* Steps until the run has ended, and returns the body's result or throws, as run() does. To be
-       called once. */
+       called once. Where a step is refused, as on another thread, it throws what step() does, and
+       the run is as it was. */
     decltype(auto) end() {
+        while (step(std::chrono::nanoseconds(HAFT_IO_FOREVER))) {
+        }
         return called.leave(haft_io_stepper_end(std::exchange(own, nullptr)), "run");
     }
 

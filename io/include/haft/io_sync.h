@@ -181,7 +181,7 @@ typedef struct haft_io_select_case {
                          closed */
     const void *send; /* the value to send, or NULL: receive */
     void *receive;    /* where to put the received value */
-    int code;         /* out, for the case that was chosen: 0 or -EPIPE, or as said below */
+    int code;         /* out, for the case that was chosen: 0 or -EPIPE, or as below */
     /* Or, where `channel` is NULL: */
     haft_io_event_t *event; /* waits until it is set */
     int descriptor;         /* waits for any of `events`, as in poll(2); `code` is the events that

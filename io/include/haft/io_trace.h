@@ -50,7 +50,7 @@ void haft_io_trace_begin(const char *name);
 void haft_io_trace_end(const char *name, int64_t value);
 /* The W3C trace id of the current task's innermost span (32 hexadecimal digits), the span's own id
    and that of its parent (16 each; "": none), by which traces of several services are put together.
-   libhaft-http tells those of requests (haft_http_server_trace_requests). */
+   libhaft-http passes those of requests (haft_http_server_trace_requests). */
 void haft_io_trace_identify(const char *trace, const char *span, const char *parent);
 
 #pragma GCC visibility pop

@@ -2,8 +2,8 @@
 /*
  * Barriers, for tasks and threads together: of this library, since the C library's own suspends the
  * thread of a task that waits, and with it the tasks that are to come. A pthread_barrier_t has the
- * address of what is here. One that processes share is left to the C library; a task that waits for
- * it waits in the pool.
+ * address of a barrier_t of this file. One that processes share is left to the C library; a task
+ * that waits for it waits in the pool.
  */
 #include "internal.h"
 

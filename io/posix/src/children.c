@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Waiting for children. A single child is waited for through a descriptor, or, if the system gives
- * none, asked about now and then. The pool waits for any of several children, and for changes other
- * than an end.
+ * none, polled now and then. The pool waits for any of several children, and for changes other than
+ * an end.
  *
  * Libraries that start programs by fork and exec (std::process of Rust, Python) learn by a pipe, or
- * by a pair of SOCK_SEQPACKET, whether exec has failed, and wait for the child if so. They take an
- * error of either for impossible. So no cancel cuts these waits: the reads of such a descriptor
- * with FD_CLOEXEC by the task that has forked, up to the first end or error, and, if they have read
+ * by a pair of SOCK_SEQPACKET, whether exec has failed, and wait for the child if so. They treat an
+ * error of either as impossible. So no cancel cuts these waits: the reads of such a descriptor with
+ * FD_CLOEXEC by the task that has forked, up to the first end or error, and, if they have read
  * something, its next wait for a child.
  */
 #include "internal.h"
@@ -21,7 +21,7 @@
 
 /* ---- After a fork ---- */
 
-/* Its mark. A task that has inherited one of another task has none. */
+/* The mark of a task that has forked. A task that has inherited another's mark has none. */
 enum mark { NONE, HAS_FORKED, HAS_READ, HAS_REPORT };
 static char forked;    /* a key, whose value is the task's address and the mark */
 static unsigned marks; /* that were made and not removed; any thread */
@@ -31,7 +31,7 @@ static enum mark mark_here(void) {
     return mark <= HAS_REPORT ? (enum mark)mark : NONE;
 }
 
-/* One that is there already, and no other task's, is always changed. */
+/* Sets the mark. Changing the task's own mark never fails. */
 static int set_mark(enum mark mark) {
     return haft_io_local_set(&forked, mark != NONE ? (char *)haft_io_self() + mark : NULL);
 }
@@ -78,7 +78,7 @@ static bool is_after_report(void) {
     return mark == HAS_READ || mark == HAS_REPORT;
 }
 
-/* Until the child of the descriptor has ended. */
+/* Waits until the child of the descriptor has ended. */
 static int wait_on(int descriptor, bool to_the_end) {
     return (to_the_end ? hafti_posix_wait_to_the_end : hafti_posix_wait)(descriptor, POLLIN,
                                                                          HAFT_IO_FOREVER, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Clocks and chance: in a simulation time is virtual for the tasks, which sleep in virtual time,
- * the date goes on from the one that the simulation was given, and random bytes are what the seed
- * decides.
+ * Clocks and random bytes: in a simulation time is virtual for the tasks, which sleep in virtual
+ * time, the date goes on from the one that the simulation was given, and random bytes are what the
+ * seed decides.
  */
 #include "simulations.h"
 
@@ -78,7 +78,7 @@ HAFT_POSIX_EXPORT int timespec_get(struct timespec *time, int base) {
 
 /* ---- Chance ---- */
 
-/* In a simulation, of the calling task. */
+/* Draws bytes in the simulation of the calling task. */
 static void draw(void *bytes, size_t size) {
     haft_io_simulated_calls()->random(bytes, size);
 }
@@ -176,7 +176,7 @@ bool hafti_posix_simulated_call(long number, long first, long second, long third
     else if (number == SYS_time)
         *result = time((time_t *)first);
 #endif
-    else /* without a place for the time: the kernel says so */
+    else /* without a place for the time: the kernel returns the error */
         return false;
     return true;
 }

@@ -21,12 +21,13 @@ static void accept_now(void *argument) {
 }
 
 /* No flag keeps the call from blocking, and the listener's mode is shared with other threads. So a
-   blocking listener is asked in the pool, once a connection is there, which another thread may have
+   blocking listener accepts in the pool, once a connection is there, which another thread may have
    taken by then. */
 static ssize_t accept_when_there(accept_call_t *call) {
     int listener = call->listener;
     bool is_refused =
-        (call->flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0; /* before a connection comes */
+        (call->flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) != 0; /* refused before a connection
+                                                                 comes */
     if (is_refused || !hafti_io_blocks(listener)) {
         accept_now(call);
         return call->done;
@@ -102,9 +103,9 @@ static ssize_t begin_in_turn(connect_call_t *call, int64_t deadline) {
     return done;
 }
 
-/* When the connect is over. TCP consumes the result by a further call only; without that, the
-   program's next connect would get it. For other protocols such a call, after a failure, would
-   begin again. */
+/* Returns the result when the connect is over. TCP gives the result up only to a further call;
+   without that, the program's next connect would get it. For other protocols such a call, after a
+   failure, would begin again. */
 static ssize_t finish(connect_call_t *call) {
     int error = hafti_io_socket_option(call->socket, SO_ERROR);
     ssize_t done = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening files, of which FIFOs wait; descriptors of files; and their locks. The kernel does not
+/* Opening files, where only FIFOs wait; descriptors of files; and their locks. The kernel does not
    notify when a lock is given back, so it is tried again after pauses that grow. */
 #include "internal.h"
 

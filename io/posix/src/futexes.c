@@ -2,18 +2,18 @@
 /*
  * Futexes, which programs reach by the C library's `syscall`: the locks of Rust's std, C++'s
  * std::atomic<T>::wait, and others. A task that waits is listed by the address (waiters.c); a
- * thread that is no task waits in the kernel. A wake looks among the tasks first, and then asks
- * the kernel for the rest of its count.
+ * thread that is no task waits in the kernel. A wake wakes tasks first, and then asks the kernel
+ * for the rest of its count.
  *
- * A word in a thread-local variable says that its thread waits, and not which task of it. With two
- * tasks in such a wait, each would be taken for the other: parking_lot lists the thread twice, and
- * rayon lets one task go on before its job is done, with a frame that others still use. So the
+ * A word in a thread-local variable shows that its thread waits, and not which task of it. With two
+ * tasks in such a wait, each would be mistaken for the other: parking_lot lists the thread twice,
+ * and rayon lets one task go on before its job is done, with a frame that others still use. So the
  * thread waits there, with all its tasks. A task with thread-locals of its own is the only one in
  * such a word, and waits as in any other.
  *
  * Callers do not expect a cancel, so none ends the wait. The kernel reports wrong arguments, and
- * answers everything else: other operations of futexes, and all other system calls, except those
- * for time and chance in a simulation (clocks.c).
+ * serves everything else: other operations of futexes, and all other system calls, except those for
+ * time and chance in a simulation (clocks.c).
  */
 #include "internal.h"
 #include "../../src/system_call.h"
@@ -65,7 +65,8 @@ static int has_in_variables(struct dl_phdr_info *object, size_t size, void *word
     return false;
 }
 
-/* And so of all its tasks that have no thread-locals of their own. */
+/* Whether the word is a thread-local variable, which all tasks of the thread without thread-locals
+   of their own share. */
 static bool is_of_thread(long word) {
     return haft_io_own_thread_id() == 0 && dl_iterate_phdr(has_in_variables, (void *)word) != 0;
 }
@@ -96,7 +97,7 @@ static long wait_for_word(const futex_call_t *c, bool is_point_in_time, uint32_t
     return result;
 }
 
-/* The kernel wakes one where it is asked for none. */
+/* Wakes tasks, then threads. For a count of 0 the kernel wakes one. */
 static long wake(const futex_call_t *c, uint32_t bits) {
     int most = (int)c->value > 1 ? (int)c->value : 1;
     int woken = hafti_posix_wake(key_at(c, c->word), most, bits);

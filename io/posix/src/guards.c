@@ -5,7 +5,7 @@
  * library's own guard would suspend the thread, and the initialiser with it.
  *
  * Compilers look at a guard's first byte themselves, and call these functions while it is 0. The
- * second byte says that a task or a thread initialises the variable. All three functions are
+ * second byte shows that a task or a thread initialises the variable. All three functions are
  * replaced for all threads, those without tasks included, so that only this file knows what the
  * second byte means.
  */

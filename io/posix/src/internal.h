@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Declarations that the files of libhaft-posix share. Each replaced function has the system's name.
- * On a task it does the same as the system's in three steps: try without blocking; if that says
+ * On a task it does the same as the system's in three steps: try without blocking; if that gives
  * EAGAIN and the caller would block, wait by an effect of libhaft-io; try again.
  *
  * The effects are performed directly: the functions of haft/io.h would unwind the stack of a
@@ -27,7 +27,7 @@ const hafti_posix_system_t *hafti_posix_opening_system(int directory, const char
 /* Whether the task has forked, and does not know yet whether exec has failed in the child.
    (children.c) */
 bool hafti_posix_awaits_report(void);
-/* Called when it has read of that, with the result: 0 or an error is the end of the report. */
+/* Called when the task has read the child's report, with the result: 0 or an error is its end. */
 void hafti_posix_note_report(ssize_t done);
 
 /* ---- Directories of a simulation (directories.c) ---- */
@@ -50,7 +50,7 @@ int hafti_posix_flags_of(const char *mode);
    its one host. (pooled.c) */
 const char *hafti_posix_host_of(const char *name, int family);
 
-/* ---- What is known of descriptors (modes.c) ---- */
+/* ---- The modes of descriptors (modes.c) ---- */
 
 /* Whether reads and writes of the number may wait by libhaft-io's own operations: it is a socket
    that blocks, without limits of time or a mark, as an earlier wait has found out. */
@@ -65,14 +65,15 @@ void hafti_posix_note_wait(int number, hafti_posix_look_t look);
 /* Called before and after the number is closed or given to another file. */
 void hafti_posix_number_changes(int number);
 void hafti_posix_number_has_changed(int number);
-/* After a change of the mode of some descriptor, or of many numbers. */
+/* Called after a change of the mode of some descriptor, or of many numbers. */
 void hafti_posix_mode_has_changed(void);
-/* A low-water mark has been set on some socket of the process. */
+/* Whether a low-water mark has been set on some socket of the process. */
 bool hafti_posix_some_low_water(void);
 
 /* Whether a wait while the word has this value parks the calling thread, as Rust's std does it. */
 bool hafti_posix_is_park(const uint32_t *word, uint32_t value);
-/* Around the wait of a task for such a word, whose key it is. Returns the task. */
+/* Called before and after the wait of a task for such a word, whose key it is. The first returns
+   the task. */
 const haft_io_task_t *hafti_posix_begin_park(uintptr_t key);
 void hafti_posix_end_park(void);
 

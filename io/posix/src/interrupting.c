@@ -4,8 +4,8 @@
  * interrupts the call in which main waits, which fails with EINTR, as on a thread of the system.
  *
  * A handler of this library calls such a handler, and then rings a bell, an eventfd: all that a
- * handler may do. A task listens to the bell, and interrupts main's task. sigaction and signal tell
- * the program of its own handlers only.
+ * handler may do. A task listens to the bell, and interrupts main's task. sigaction and signal
+ * return only the program's own handlers.
  *
  * Handlers of faults, and those of threads that run no tasks, ring no bell.
  */

@@ -45,7 +45,7 @@ static void *acquire_in_turns(void *argument) {
     return NULL;
 }
 
-/* EBUSY: the system is to wait. */
+/* Acquires a lock by tries. EBUSY: the system is to wait. */
 static int acquire(int (*try_once)(void *), void *lock, int64_t deadline) {
     acquisition_t a = {try_once, lock, deadline, EBUSY};
     int before = hafti_posix_error();
@@ -89,7 +89,7 @@ static int await_unlock(int (*try_once)(void *), void *lock, int64_t deadline) {
     int code = try_once(lock);
     if (code == EBUSY)
         hafti_posix_await(&waiter, limit < deadline ? limit : deadline);
-    else if (hafti_posix_unlist(&waiter)) /* by a wake that is another's now */
+    else if (hafti_posix_unlist(&waiter)) /* the wake that it got is passed on */
         wake_one(waiter.key);
     __atomic_fetch_sub(&waiting, 1, __ATOMIC_RELAXED);
     return code;
@@ -99,7 +99,7 @@ static int await_unlock(int (*try_once)(void *), void *lock, int64_t deadline) {
 static int acquire_on_task(int (*try_once)(void *), void *lock, int64_t deadline) {
     if (!hafti_posix_on_task())
         return EBUSY;
-    if (haft_io_simulated_calls() != NULL) /* where time stands still for a lock */
+    if (haft_io_simulated_calls() != NULL) /* where time does not pass for a lock */
         return acquire(try_once, lock, deadline);
     int before = hafti_posix_error(), code;
     while ((code = try_once(lock)) == EBUSY) {
@@ -154,7 +154,7 @@ static int owner_of(const pthread_mutex_t *mutex) {
     return owner;
 }
 
-/* The holder is a task, or may be: of this thread, or with a number of its own, or main. */
+/* Whether the holder is a task, or may be: of this thread, or with a number of its own, or main. */
 static bool may_be_held_by_task(const pthread_mutex_t *mutex) {
     int owner = owner_of(mutex);
     if (owner >= HAFTI_IO_FIRST_OWN_ID && owner <= HAFTI_IO_LAST_OWN_ID)
@@ -222,14 +222,14 @@ HAFT_POSIX_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,
 static int try_to_read(void *lock) {
     int code = SYSTEM(pthread_rwlock_tryrdlock)(lock);
     if (code == 0)
-        wake_next(key_of(lock)); /* who may read, too */
+        wake_next(key_of(lock)); /* a reader, which may read at the same time */
     return code;
 }
 static int try_to_write(void *lock) {
     return SYSTEM(pthread_rwlock_trywrlock)(lock);
 }
 
-/* With the function that does it otherwise. */
+/* Defines the function that locks, and the system's function that tries. */
 #define LOCK_READ_WRITE(name, try_name, try_it)                                                    \
     HAFT_POSIX_EXPORT int name(pthread_rwlock_t *lock) {                                           \
         int code = haft_io_runs_here() ? SYSTEM(try_name)(lock) : EBUSY;                           \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Lookups of hosts, users, groups, services and protocols, which are made by the pool: modules of
- * the system may ask servers, under locks of the C library that belong to threads.
+ * the system may query servers, under locks of the C library that belong to threads.
  *
  * Each lookup has two functions. One, whose name ends in _r, puts its result into memory of the
  * caller. The other returns a pointer to memory of the C library, which the next call of any task
@@ -13,7 +13,7 @@
  */
 #include "internal.h"
 
-/* Their arguments, of which each function uses some. */
+/* The arguments of the lookups; each function uses some. */
 typedef struct question {
     const char *name, *protocol;
     const void *address;
@@ -51,7 +51,7 @@ static int look_up(ask_t *ask, bool of_host, const question_t *question, answer_
     answer->found = NULL;
     answer->error = TRY_AGAIN;
     (of_host ? hafti_posix_call_pooled : hafti_posix_call_to_the_end)(call_lookup, &lookup);
-    return lookup.code != NOT_MADE ? lookup.code : hafti_posix_error(); /* which says why */
+    return lookup.code != NOT_MADE ? lookup.code : hafti_posix_error(); /* with the reason */
 }
 
 /* ---- Memory of a task for the results of a function ---- */

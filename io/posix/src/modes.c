@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which sockets block without limits of time, so that a read or write of one need not ask the
- * system each time that it waits (F_GETFL, SO_RCVTIMEO, SO_SNDTIMEO). The result is kept by
- * number until the number becomes another file's, or until any descriptor of the process gets
- * another mode: it is unknown which of them share one.
+ * Notes which sockets block without limits of time, so that a read or write of one need not ask the
+ * system before each wait (F_GETFL, SO_RCVTIMEO, SO_SNDTIMEO). The result is kept by number until
+ * the number becomes another file's, or until any descriptor of the process gets another mode: it
+ * is unknown which of them share one.
  *
  *   a word, by number | bits 0 to 31                                     | 32 to 63
  *   UNKNOWN           | 0                                                | how often the

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Moving bytes from one descriptor to another, inside the system. These calls block as the
-   descriptors' modes say, except that splice and tee have a flag against waiting for pipes. A call
+   descriptors' modes are, except that splice and tee have a flag against waiting for pipes. A call
    that would block is made by a thread of the pool when both descriptors are ready. */
 #include "internal.h"
 
@@ -90,7 +90,7 @@ static ssize_t send_file(sendfile_call_t *call) {
     return (ssize_t)done;
 }
 
-/* Callers then read and write. */
+/* Refuses the call, after which callers read and write. */
 static ssize_t refuse(int error) {
     hafti_posix_set_error(error);
     return -1;

@@ -35,7 +35,7 @@ static bool is_in_hand(const pthread_once_t *once) {
     return initialiser != NULL;
 }
 
-/* False: another task has had it in hand until now. */
+/* Takes the once in hand. False: another task has had it until now. */
 static bool take(initialiser_t *own) {
     SYSTEM(pthread_mutex_lock)(&lock);
     if (!is_in_hand(own->once)) {
@@ -51,7 +51,7 @@ static bool take(initialiser_t *own) {
     return false;
 }
 
-/* Also when the initialiser has thrown, or its thread has ended in it. */
+/* Gives the once back, also when the initialiser has thrown, or its thread has ended in it. */
 static void give(initialiser_t **given) {
     const initialiser_t *own = *given;
     SYSTEM(pthread_mutex_lock)(&lock);

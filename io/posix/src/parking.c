@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * thread::park of Rust's std, which parks the thread and knows nothing of its tasks. Two tasks of a
- * thread that park at once are reported.
+ * thread::park of Rust's std, which parks the thread, and not its task. Two tasks of a thread that
+ * park at once are reported.
  *
  * std counts the thread's word down from EMPTY to PARKED, and waits by a futex while it is PARKED.
  * An unpark makes it NOTIFIED, and wakes if it was PARKED. With two tasks in it:
@@ -13,8 +13,8 @@
  *
  * So while a task is parked another thread looks at its word from time to time, and sets it to
  * PARKED again, or wakes the task. Then the second task, too, comes to its futex, where it is
- * reported. That mends what is known of the word. But the thread has one token for both tasks, so
- * the wake-up that is meant for one may go to the other.
+ * reported. That repairs the word. But the thread has one token for both tasks, so the wake-up that
+ * is meant for one may go to the other.
  */
 #include "internal.h"
 #include "../../src/system_call.h"
@@ -51,7 +51,7 @@ static void sleep_until_one_parks(void) {
     __atomic_store_n(&is_asleep, 0, __ATOMIC_SEQ_CST);
 }
 
-/* Less and less often, since most second parks come soon after the first. */
+/* Looks at the words less and less often, since most second parks come soon after the first. */
 static void *look(void *unused) {
     struct timespec time = SHORTEST;
     for (;;) {
@@ -73,7 +73,7 @@ static void start(void) {
 
 /* ---- Tasks ---- */
 
-/* Given by the crate, which knows where std has the words. No other word may be changed here. */
+/* Set by the Rust crate, which finds the words of std. No other word may be changed here. */
 static bool (*is_of_this_thread)(const uint32_t *word);
 
 HAFT_POSIX_EXPORT void haft_posix_know_parks(bool (*function)(const uint32_t *word)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Files by their names, and what they are: a simulation with files answers these calls, or else the
+/* Files by their names, and their status: a simulation with files serves these calls, or else the
    machine does. The machine's calls block the thread, for as long as a directory takes. */
 #include "internal.h"
 
@@ -79,7 +79,7 @@ HAFT_POSIX_EXPORT int euidaccess(const char *path, int mode) {
 }
 HAFT_POSIX_ALSO(eaccess, euidaccess)
 
-/* ---- Changing that ---- */
+/* ---- Changing the status ---- */
 
 HAFT_POSIX_EXPORT int fchmodat(int directory, const char *path, mode_t mode, int flags) {
     return PATH_SYSTEM(directory, path, fchmodat)(directory, path, mode, flags);
@@ -280,7 +280,7 @@ HAFT_POSIX_EXPORT int __fxstatat(int version, int directory, const char *path, s
     (void)version;
     return fstatat(directory, path, status, flags);
 }
-/* And the device. */
+/* These have the device, too. */
 int __xmknod(int version, const char *path, mode_t mode, dev_t *device);
 int __xmknodat(int version, int directory, const char *path, mode_t mode, dev_t *device);
 HAFT_POSIX_EXPORT int __xmknod(int version, const char *path, mode_t mode, dev_t *device) {

@@ -193,7 +193,7 @@ static int put_if(fd_set *set, const struct pollfd *entry, short asked, short ev
     return 1;
 }
 
-/* The number of members, or -EBADF. */
+/* Makes the sets of members that are ready. Returns their number, or -EBADF. */
 static int sets_of(const struct pollfd *entries, size_t used, int count, sets_t *sets) {
     for (size_t i = 0; i < used; i++)
         if ((entries[i].revents & POLLNVAL) != 0)

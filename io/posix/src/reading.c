@@ -73,8 +73,8 @@ static inline ssize_t read_bytes(int descriptor, bool by_socket, void *buffer, s
     return transfer_bytes(descriptor, by_socket, false, buffer, size, flags);
 }
 
-/* After a part has been written, or none. The operation sends no SIGPIPE, as the system does with
-   that error. */
+/* Writes the rest after a part has been written, or none. The operation sends no SIGPIPE, as the
+   system does with that error. */
 static __attribute__((cold, noinline)) ssize_t write_rest(int descriptor, bool by_socket,
                                                           const void *buffer, size_t size,
                                                           int flags, int before, ssize_t done) {

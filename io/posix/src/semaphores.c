@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Semaphores. A task that waits for one is listed by its address (waiters.c), and tries again when
- * a post has woken it, since the count is the C library's: any thread may be faster. A semaphore
- * that processes share is posted where nobody sees it, so a task looks at it after pauses.
+ * a post has woken it, since the count is the C library's: any thread may be faster. Posts of other
+ * processes are not seen here, so a task looks at a semaphore that processes share after pauses.
  *
- * A signal handler may post, and may have interrupted this thread within a list. Where signals are
- * blocked, as in a handler, another thread does the waking: it is made when a task waits for a
+ * A signal handler may post, and may have interrupted a thread that changes a list. Where signals
+ * are blocked, as in a handler, another thread does the waking: it is made when a task waits for a
  * semaphore for the first time, and sleeps until then.
  *
  * Callers do not expect these calls to fail, so no cancel ends the wait.
@@ -17,7 +17,7 @@
 #include <semaphore.h>
 #include <string.h>
 
-/* ---- The thread that wakes in place of handlers ---- */
+/* ---- The thread that wakes for signal handlers ---- */
 
 static uint32_t posts; /* of handlers, which it has not seen */
 static pthread_once_t has_waker = PTHREAD_ONCE_INIT;
@@ -66,7 +66,8 @@ static uintptr_t key_of(const sem_t *semaphore) {
     return (uintptr_t)semaphore + HAFT_POSIX_SEMAPHORE;
 }
 
-/* Where the C library has this of a semaphore; SIZE_MAX: it is not known. */
+/* The place where the C library notes that processes share a semaphore; SIZE_MAX: it is not
+   known. */
 static size_t place_of_sharing;
 static void find_sharing(void) {
     sem_t one, other;
@@ -103,7 +104,7 @@ static int await_post(attempt_t *attempt, int64_t deadline) {
     hafti_posix_list(&waiter, NULL, 0);
     if (SYSTEM(sem_trywait)(attempt->semaphore) == 0) { /* posted before it was listed */
         if (hafti_posix_unlist(&waiter))
-            hafti_posix_wake(waiter.key, 1, UINT32_MAX); /* by a post that is another's now */
+            hafti_posix_wake(waiter.key, 1, UINT32_MAX); /* passes the post on */
         return 0;
     }
     int64_t limit = deadline;

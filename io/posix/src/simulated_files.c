@@ -36,7 +36,7 @@ static int simulated_posix_fadvise(int descriptor, off_t offset, off_t size, int
     (void)offset, (void)size, (void)advice;
     return haft_io_simulated_calls()->fcntl(descriptor, F_GETFD, NULL) < 0 ? EBADF : 0;
 }
-/* Nobody else is the process. */
+/* Succeeds: a record lock excludes other processes only. */
 static int simulated_lockf(int descriptor, int command, off_t size) {
     (void)size;
     if (command != F_LOCK && command != F_TLOCK && command != F_ULOCK && command != F_TEST)
@@ -90,7 +90,7 @@ static int simulated_euidaccess(const char *path, int mode) {
 static int simulated_fchmod(int descriptor, mode_t mode) {
     return simulated_fchmodat(descriptor, "", mode, AT_EMPTY_PATH);
 }
-/* All belongs to the caller. */
+/* Ignores the owner: all files belong to the caller. */
 static int simulated_fchownat(int directory, const char *path, uid_t owner, gid_t group,
                               int flags) {
     (void)owner, (void)group;
@@ -131,7 +131,8 @@ static ssize_t simulated_readlinkat(int directory, const char *restrict path, ch
     return code == 0 ? (int)hafti_posix_result(-EINVAL) : code;
 }
 
-/* Memory of the C library, of `size` if that is not 0, where the caller has none. */
+/* Stores the path, where the caller has no memory in memory of malloc, of `size` if that is not
+   0. */
 static char *tell_path(const char *path, char *into, size_t size) {
     char whole[PATH_MAX];
     size_t room = size == 0 || size > sizeof whole ? sizeof whole : size;

@@ -2,7 +2,8 @@
 /*
  * The systems of simulations. In a simulation a task has two systems below it: the machine's, and
  * the simulation's, which has the descriptors from HAFTI_IO_FIRST_SIMULATED on and, where it
- * simulates a network or files, what is made and named. Both are called in the same way.
+ * simulates a network or files, the sockets and files that it makes and names. Both are called in
+ * the same way.
  */
 #ifndef HAFTI_POSIX_SIMULATIONS_H
 #define HAFTI_POSIX_SIMULATIONS_H

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sleeping. A cancelled sleep ends early, with ECANCELED. Where the caller asks what is left, it
- * knows of one error, EINTR, after which it sleeps for the rest: it gets that, and nothing is left,
- * so a loop ends. (sleep, which has no error, returns the remaining time.)
+ * Sleeping. A cancelled sleep ends early, with ECANCELED. A caller that asks for the remaining time
+ * expects one error, EINTR, after which it sleeps for the rest: it gets EINTR with nothing left, so
+ * its loop ends. (sleep, which has no error, returns the remaining time.)
  */
 #include "internal.h"
 
-/* 0, or why the sleep has ended early. */
+/* Sleeps. Returns 0, or the error that has ended the sleep early. */
 static int sleep_until(int64_t deadline) {
     hafti_posix_end_if_asked();
     return HAFT_PERFORM(haft_io_sleep_until, deadline) == 0 ? 0 : hafti_posix_cancelled();

@@ -2,7 +2,7 @@
 /*
  * FILEs of a simulation's files, and of a run that is recorded or replayed. The C library makes
  * them of functions that read and write (fopencookie), and keeps the number for fileno. These
- * functions neither wait nor let another task go on, so nobody sees a FILE half changed; a FILE of
+ * functions neither wait nor let another task go on, so no task sees a FILE half changed; a FILE of
  * a simulation whose run has ended, or that another thread uses, fails with EBADF.
  */
 #include "internal.h"
@@ -46,7 +46,7 @@ static ssize_t write_some(const stream_t *stream, const char *buffer, size_t siz
 }
 
 /* Less than all is an error, for the C library. It does not count what a function has written, so
-   it has to ask anew where the file is. */
+   it has to look up the file's position anew. */
 static ssize_t write_stream(void *cookie, const char *buffer, size_t size) {
     const stream_t *stream = cookie;
     size_t done = 0;
@@ -77,7 +77,7 @@ static int seek_stream(void *cookie, off64_t *offset, int whence) {
 static int close_stream(void *cookie) {
     const stream_t stream = *(stream_t *)cookie;
     free(cookie);
-    if (stream.run == 0) /* fclose has seen to those who use it */
+    if (stream.run == 0) /* fclose has ended the waits on the descriptor */
         return SYSTEM(close)(stream.descriptor);
     return calls_of(&stream) != NULL ? close(stream.descriptor) : -1;
 }

@@ -47,7 +47,7 @@ __attribute__((cold)) void hafti_posix_find_functions(void) {
     __atomic_store_n(&hafti_posix_has_functions, true, __ATOMIC_RELEASE);
 }
 
-/* Resolved early, and not on the stack of the first task that reads something. */
+/* Resolves the functions early, and not on the stack of the first task that reads something. */
 __attribute__((constructor)) static void find_early(void) {
     hafti_posix_system();
 }
@@ -60,7 +60,7 @@ bool haft_posix_answers(void) {
            dladdr(first, &there) != 0 && here.dli_fbase == there.dli_fbase;
 }
 
-/* ---- Words at run time ---- */
+/* ---- Messages at run time ---- */
 
 static void tell(const char *text) {
     dprintf(STDERR_FILENO, "haft-posix: %s\n", text);

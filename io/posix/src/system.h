@@ -108,7 +108,7 @@
     X(getcwd)                                                                                      \
     X(chdir)                                                                                       \
     X(fchdir)
-/* Which glibc has from 2.36 on. */
+/* Functions that glibc has from 2.36 on. */
 #if __GLIBC_PREREQ(2, 36)
 #    define HAFT_POSIX_OF_NEW_CHANCE(X)                                                            \
         X(arc4random)                                                                              \
@@ -117,7 +117,7 @@
 #else
 #    define HAFT_POSIX_OF_NEW_CHANCE(X)
 #endif
-/* All that are replaced, or called. */
+/* All functions that are replaced or called. */
 #define HAFT_POSIX_FUNCTIONS(X)                                                                    \
     HAFT_POSIX_OF_DESCRIPTORS(X)                                                                   \
     HAFT_POSIX_OF_FILES(X)                                                                         \
@@ -310,9 +310,9 @@ bool hafti_posix_is_child_of_vfork(void);
 /* Whether the process is a child of fork, or a later descendant. */
 bool hafti_posix_is_child(void);
 
-/* ---- Words at run time ---- */
+/* ---- Messages at run time ---- */
 
-/* Each is told at most once in a process. */
+/* Messages that are written at most once in a process. */
 enum hafti_posix_told {
     HAFT_POSIX_TOLD_POLICY,
     HAFT_POSIX_TOLD_SIGNAL,
@@ -337,7 +337,7 @@ typedef struct hafti_posix_cut {
     void (*end)(void);   /* does not return */
 } hafti_posix_cut_t;
 
-/* For the calling task, until its end. */
+/* Sets the record of the calling task, until its end. */
 void hafti_posix_set_cut(hafti_posix_cut_t *cut);
 hafti_posix_cut_t *hafti_posix_cut(void);
 /* Whether the calling task is asked to end, and lets itself be asked (pthread_setcancelstate). */
@@ -349,8 +349,9 @@ void hafti_posix_end_if_asked(void);
 
 /* ---- errno ---- */
 
-/* Called once by each call that a cancel has cut, an effect having returned -ECANCELED. It lets
-   others go first, and never unwinds. Returns -ECANCELED; or -ETIMEDOUT, if a deadline has cut; or
+/* To be called once by each call that a cancel has cut, after its effect has returned -ECANCELED.
+   Lets others go first, and never unwinds. Returns -ECANCELED; or -ETIMEDOUT, if a deadline has
+   cut; or
    -EINTR, if a signal has. */
 int hafti_posix_cancelled(void);
 

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Runs that are recorded or replayed (libhaft-io, tape/): what the system answers to this library,
- * and so to code that knows nothing of it. When the first tape of the process begins, functions of
- * the table (system.c) are replaced by those here: each makes the call and keeps what it answers,
- * or answers from the tape. Before that nothing of this is on any way.
- *
- * An answer has the result, or the negative error number; and what the function has written, each
- * part after its size (4 bytes).
+ * Runs that are recorded or replayed (libhaft-io, tape/): the answers of the system to this
+ * library, and so to code that was written without tapes in mind. When the first tape of the
+ * process begins, functions of the table (system.c) are replaced by those here: each makes the call
+ * and keeps what it answers, or answers from the tape. Before that no call passes through this
+ * file.
  */
-#include "internal.h"
-#include "../../src/system_call.h"
+#include "taped.h"
 
-#include <alloca.h>
 #include <dlfcn.h>
 #include <limits.h>
 #include <link.h>
@@ -21,203 +17,6 @@
 
 static hafti_posix_system_t real;
 
-/* ---- What functions write ---- */
-
-enum how {
-    NOTHING,
-    AS_MANY, /* bytes, as many as the result says, at most `size` */
-    WHOLE,   /* `size` bytes, if the call has succeeded */
-    SIZED,   /* `*of`, and as many bytes as that says, if there is room */
-    PARTS,   /* an array of `size` parts, as many bytes as the result says */
-    MESSAGE  /* of recvmsg */
-};
-typedef struct out {
-    enum how how;
-    void *at;
-    size_t size;
-    socklen_t *of;
-    socklen_t room; /* `*of` before the call; of a MESSAGE: for the name */
-} out_t;
-enum { MOST_OUTS = 2 };
-
-static size_t least(size_t one, size_t other) {
-    return one < other ? one : other;
-}
-
-/* Adds the parts up to `size` bytes. */
-static size_t list_parts(struct iovec *list, size_t used, const struct iovec *parts, size_t count,
-                         size_t size) {
-    for (size_t i = 0; i < count && size != 0; i++) {
-        list[used] = (struct iovec){parts[i].iov_base, least(parts[i].iov_len, size)};
-        size -= list[used++].iov_len;
-    }
-    return used;
-}
-
-static size_t count_parts(const out_t *out) {
-    return out->how == PARTS     ? out->size
-           : out->how == MESSAGE ? ((const struct msghdr *)out->at)->msg_iovlen + 3
-                                 : 2;
-}
-
-static size_t size_of_parts(const struct iovec *parts, size_t count) {
-    size_t size = 0;
-    for (size_t i = 0; i < count; i++)
-        size += parts[i].iov_len;
-    return size;
-}
-
-typedef struct message_head {
-    uint32_t name, control;
-    int32_t flags;
-} message_head_t;
-
-/* Lists the pieces of an out, after its size, which is the first. */
-static size_t list_out(const out_t *out, int64_t result, struct iovec *list, uint32_t *size,
-                       message_head_t *head) {
-    size_t used = 1;
-    if (result >= 0)
-        switch (out->how) {
-        case AS_MANY:
-            list[used++] = (struct iovec){out->at, least((size_t)result, out->size)};
-            break;
-        case WHOLE:
-            if (out->at != NULL)
-                list[used++] = (struct iovec){out->at, out->size};
-            break;
-        case SIZED:
-            if (out->at != NULL && out->of != NULL) {
-                list[used++] = (struct iovec){out->of, sizeof *out->of};
-                list[used++] = (struct iovec){out->at, least(*out->of, out->room)};
-            }
-            break;
-        case PARTS:
-            used = list_parts(list, used, out->at, out->size, (size_t)result);
-            break;
-        case MESSAGE: {
-            const struct msghdr *message = out->at;
-            *head = (message_head_t){
-                message->msg_name != NULL ? message->msg_namelen : 0,
-                message->msg_control != NULL ? (uint32_t)message->msg_controllen : 0,
-                message->msg_flags};
-            list[used++] = (struct iovec){head, sizeof *head};
-            list[used++] = (struct iovec){message->msg_name, least(head->name, out->room)};
-            list[used++] = (struct iovec){message->msg_control, head->control};
-            used = list_parts(list, used, message->msg_iov, message->msg_iovlen, (size_t)result);
-            break;
-        }
-        case NOTHING:
-            break;
-        }
-    *size = (uint32_t)size_of_parts(list + 1, used - 1);
-    list[0] = (struct iovec){size, sizeof *size};
-    return used;
-}
-
-/* Keeps the result; `error`: where it is below 0, it is errno that is kept. */
-static int64_t keep(const char *name, int descriptor, int64_t result, bool error, const out_t *outs,
-                    size_t count) {
-    int64_t kept = error && result < 0 ? -hafti_posix_error() : result;
-    size_t room = 0, used = 0;
-    for (size_t i = 0; i < count; i++) /* A list that was refused may be none at all. */
-        room += 1 + (result >= 0 ? count_parts(&outs[i]) : 0);
-    struct iovec *list = alloca((room + 1) * sizeof *list);
-    list[0] = (struct iovec){NULL, 0};
-    uint32_t sizes[MOST_OUTS];
-    message_head_t heads[MOST_OUTS];
-    for (size_t i = 0; i < count; i++)
-        used += list_out(&outs[i], result, list + used, &sizes[i], &heads[i]);
-    haft_io_tape_keep(name, descriptor, kept, list, used);
-    return result;
-}
-
-static void scatter(const unsigned char *bytes, size_t size, const struct iovec *parts,
-                    size_t count) {
-    for (size_t i = 0; i < count && size != 0; i++) {
-        size_t now = least(parts[i].iov_len, size);
-        memcpy(parts[i].iov_base, bytes, now);
-        bytes += now;
-        size -= now;
-    }
-}
-
-static void give_message(const unsigned char *bytes, size_t size, struct msghdr *message,
-                         socklen_t room) {
-    message_head_t head;
-    if (size < sizeof head)
-        return;
-    memcpy(&head, bytes, sizeof head);
-    size_t name = least(head.name, room);
-    if (size - sizeof head < name + head.control)
-        return;
-    const unsigned char *at = bytes + sizeof head;
-    if (name != 0 && message->msg_name != NULL)
-        memcpy(message->msg_name, at, name);
-    at += name;
-    if (head.control != 0 && message->msg_control != NULL)
-        memcpy(message->msg_control, at, least(head.control, message->msg_controllen));
-    at += head.control;
-    message->msg_namelen = head.name;
-    message->msg_controllen = head.control;
-    message->msg_flags = head.flags;
-    haft_io_tape_opened_by(message);
-    scatter(at, size - (size_t)(at - bytes), message->msg_iov, message->msg_iovlen);
-}
-
-static void give_out(const out_t *out, const unsigned char *bytes, size_t size) {
-    switch (out->how) {
-    case AS_MANY:
-    case WHOLE:
-        if (out->at != NULL && size != 0)
-            memcpy(out->at, bytes, least(size, out->size));
-        break;
-    case SIZED:
-        if (out->at == NULL || out->of == NULL || size < sizeof *out->of)
-            break;
-        memcpy(out->of, bytes, sizeof *out->of);
-        memcpy(out->at, bytes + sizeof *out->of, least(size - sizeof *out->of, out->room));
-        break;
-    case PARTS:
-        scatter(bytes, size, out->at, out->size);
-        break;
-    case MESSAGE:
-        give_message(bytes, size, out->at, out->room);
-        break;
-    case NOTHING:
-        break;
-    }
-}
-
-static int64_t answer(const char *name, int descriptor, bool error, const out_t *outs,
-                      size_t count) {
-    const unsigned char *bytes;
-    size_t left;
-    int64_t result = haft_io_tape_ask(name, descriptor, &bytes, &left);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t size = 0;
-        if (left >= sizeof size)
-            memcpy(&size, bytes, sizeof size);
-        if (left < sizeof size || left - sizeof size < size)
-            break;
-        if (result >= 0 || !error)
-            give_out(&outs[i], bytes + sizeof size, size);
-        bytes += sizeof size + size;
-        left -= sizeof size + size;
-    }
-    return error ? hafti_posix_result(result) : result;
-}
-
-/* Writes again to standard output and standard error, for people to read. */
-static int64_t show(int descriptor, int64_t done, const struct iovec *parts, size_t count) {
-    int64_t left = descriptor == STDOUT_FILENO || descriptor == STDERR_FILENO ? done : 0;
-    for (size_t i = 0; i < count && left > 0; i++) {
-        size_t now = least(parts[i].iov_len, (size_t)left);
-        hafti_io_system_call(SYS_write, descriptor, (long)parts[i].iov_base, (long)now, 0, 0, 0);
-        left -= (int64_t)now;
-    }
-    return done;
-}
-
 static int64_t opened(int64_t descriptor) {
     haft_io_tape_opened((int)descriptor);
     return descriptor;
@@ -226,7 +25,7 @@ static int64_t opened(int64_t descriptor) {
 /* ---- A function ---- */
 
 #define OUT(...)                                                                                   \
-    (out_t[MOST_OUTS]) {                                                                           \
+    (hafti_posix_out_t[HAFTI_POSIX_MOST_OUTS]) {                                                   \
         __VA_ARGS__                                                                                \
     }
 #define TAPED_WITH(name, type, parameters, arguments, error, descriptor, given, ...)               \
@@ -234,11 +33,12 @@ static int64_t opened(int64_t descriptor) {
         enum haft_io_tape_use use = haft_io_tape_use();                                            \
         if (use == HAFT_IO_TAPE_NONE)                                                              \
             return real.name arguments;                                                            \
-        const out_t outs[MOST_OUTS] = {__VA_ARGS__};                                               \
+        const hafti_posix_out_t outs[HAFTI_POSIX_MOST_OUTS] = {__VA_ARGS__};                       \
         if (use == HAFT_IO_TAPE_ANSWERS)                                                           \
-            return (type)given(answer(#name, descriptor, error, outs, MOST_OUTS));                 \
-        return (type)keep(#name, descriptor, (int64_t)real.name arguments, error, outs,            \
-                          MOST_OUTS);                                                              \
+            return (type)given(                                                                    \
+                hafti_posix_tape_answer(#name, descriptor, error, outs, HAFTI_POSIX_MOST_OUTS));   \
+        return (type)hafti_posix_tape_keep(#name, descriptor, (int64_t)real.name arguments, error, \
+                                           outs, HAFTI_POSIX_MOST_OUTS);                           \
     }
 #define AS_IT_IS(result) (result)
 #define TAPED(name, type, parameters, arguments, descriptor, ...)                                  \
@@ -250,17 +50,17 @@ static int64_t opened(int64_t descriptor) {
 #define TAPED_PLAIN(name, type, parameters, arguments, descriptor, ...)                            \
     TAPED_WITH(name, type, parameters, arguments, false, descriptor, AS_IT_IS, __VA_ARGS__)
 #define NONE_AT_ALL                                                                                \
-    { NOTHING, NULL, 0, NULL, 0 }
+    { HAFTI_POSIX_NOTHING, NULL, 0, NULL, 0 }
 #define BYTES_OF(bytes, size)                                                                      \
-    { AS_MANY, bytes, size, NULL, 0 }
+    { HAFTI_POSIX_AS_MANY, bytes, size, NULL, 0 }
 #define ALL_OF(bytes, size)                                                                        \
-    { WHOLE, bytes, size, NULL, 0 }
+    { HAFTI_POSIX_WHOLE, bytes, size, NULL, 0 }
 #define ADDRESS_OF(address, place)                                                                 \
-    { SIZED, address, 0, place, (place) != NULL ? *(place) : 0 }
+    { HAFTI_POSIX_SIZED, address, 0, place, (place) != NULL ? *(place) : 0 }
 #define MESSAGE_OF(message)                                                                        \
-    { MESSAGE, message, 0, NULL, (message) != NULL ? (message)->msg_namelen : 0 }
+    { HAFTI_POSIX_MESSAGE, message, 0, NULL, (message) != NULL ? (message)->msg_namelen : 0 }
 #define PARTS_OF(parts, count)                                                                     \
-    { PARTS, (void *)(uintptr_t)(parts), (size_t)(count), NULL, 0 }
+    { HAFTI_POSIX_PARTS, (void *)(uintptr_t)(parts), (size_t)(count), NULL, 0 }
 
 /* ---- Reading and writing ---- */
 
@@ -280,8 +80,9 @@ TAPED(preadv2, ssize_t, (int d, const struct iovec *p, int n, off_t at, int f), 
         if (use == HAFT_IO_TAPE_NONE)                                                              \
             return real.name arguments;                                                            \
         if (use == HAFT_IO_TAPE_ANSWERS)                                                           \
-            return (ssize_t)show(d, answer(#name, d, true, NULL, 0), parts, (size_t)(count));      \
-        return (ssize_t)keep(#name, d, real.name arguments, true, NULL, 0);                        \
+            return (ssize_t)hafti_posix_tape_show(                                                 \
+                d, hafti_posix_tape_answer(#name, d, true, NULL, 0), parts, (size_t)(count));      \
+        return (ssize_t)hafti_posix_tape_keep(#name, d, real.name arguments, true, NULL, 0);       \
     }
 #define PART(bytes, size) (&(struct iovec){(void *)(uintptr_t)(bytes), size})
 WRITES(write, (int d, const void *b, size_t n), (d, b, n), d, PART(b, n), 1)
@@ -327,13 +128,13 @@ TAPED(setsockopt, int, (int d, int level, int option, const void *v, socklen_t s
 
 static int taped_socketpair(int domain, int type, int protocol, int ends[2]) {
     enum haft_io_tape_use use = haft_io_tape_use();
-    const out_t out = ALL_OF(ends, 2 * sizeof *ends);
+    const hafti_posix_out_t out = ALL_OF(ends, 2 * sizeof *ends);
     if (use == HAFT_IO_TAPE_NONE)
         return real.socketpair(domain, type, protocol, ends);
     if (use == HAFT_IO_TAPE_KEEPS)
-        return (int)keep("socketpair", -1, real.socketpair(domain, type, protocol, ends), true,
-                         &out, 1);
-    int code = (int)answer("socketpair", -1, true, &out, 1);
+        return (int)hafti_posix_tape_keep(
+            "socketpair", -1, real.socketpair(domain, type, protocol, ends), true, &out, 1);
+    int code = (int)hafti_posix_tape_answer("socketpair", -1, true, &out, 1);
     for (int i = 0; code == 0 && i < 2; i++)
         opened(ends[i]);
     return code;
@@ -354,8 +155,8 @@ static int taped_close(int d) {
     if (use == HAFT_IO_TAPE_NONE)
         return real.close(d);
     if (use == HAFT_IO_TAPE_KEEPS)
-        return (int)keep("close", d, real.close(d), true, NULL, 0);
-    int code = (int)answer("close", d, true, NULL, 0);
+        return (int)hafti_posix_tape_keep("close", d, real.close(d), true, NULL, 0);
+    int code = (int)hafti_posix_tape_answer("close", d, true, NULL, 0);
     haft_io_tape_closed(d);
     return code;
 }
@@ -372,10 +173,12 @@ static int taped_fcntl(int d, int command, ...) {
     if (use == HAFT_IO_TAPE_NONE)
         return real.fcntl(d, command, argument);
     bool gets = command == F_GETLK || command == F_OFD_GETLK;
-    const out_t out = {gets ? WHOLE : NOTHING, argument, sizeof(struct flock), NULL, 0};
+    const hafti_posix_out_t out = {gets ? HAFTI_POSIX_WHOLE : HAFTI_POSIX_NOTHING, argument,
+                                   sizeof(struct flock), NULL, 0};
     if (use == HAFT_IO_TAPE_KEEPS)
-        return (int)keep("fcntl", d, real.fcntl(d, command, argument), true, &out, 1);
-    int result = (int)answer("fcntl", d, true, &out, 1);
+        return (int)hafti_posix_tape_keep("fcntl", d, real.fcntl(d, command, argument), true, &out,
+                                          1);
+    int result = (int)hafti_posix_tape_answer("fcntl", d, true, &out, 1);
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC)
         opened(result);
     return result;
@@ -399,10 +202,12 @@ static int taped_ioctl(int d, unsigned long request, ...) {
     if (use == HAFT_IO_TAPE_NONE)
         return real.ioctl(d, request, argument);
     size_t size = size_of_request(request);
-    const out_t out = {size != 0 ? WHOLE : NOTHING, argument, size, NULL, 0};
+    const hafti_posix_out_t out = {size != 0 ? HAFTI_POSIX_WHOLE : HAFTI_POSIX_NOTHING, argument,
+                                   size, NULL, 0};
     return use == HAFT_IO_TAPE_KEEPS
-               ? (int)keep("ioctl", d, real.ioctl(d, request, argument), true, &out, 1)
-               : (int)answer("ioctl", d, true, &out, 1);
+               ? (int)hafti_posix_tape_keep("ioctl", d, real.ioctl(d, request, argument), true,
+                                            &out, 1)
+               : (int)hafti_posix_tape_answer("ioctl", d, true, &out, 1);
 }
 
 /* ---- Files ---- */
@@ -416,8 +221,9 @@ static int taped_openat(int directory, const char *path, int flags, ...) {
     if (use == HAFT_IO_TAPE_NONE)
         return real.openat(directory, path, flags, mode);
     return use == HAFT_IO_TAPE_KEEPS
-               ? (int)keep("openat", -1, real.openat(directory, path, flags, mode), true, NULL, 0)
-               : (int)opened(answer("openat", -1, true, NULL, 0));
+               ? (int)hafti_posix_tape_keep("openat", -1, real.openat(directory, path, flags, mode),
+                                            true, NULL, 0)
+               : (int)opened(hafti_posix_tape_answer("openat", -1, true, NULL, 0));
 }
 static int taped_open(const char *path, int flags, ...) {
     va_list arguments;
@@ -428,8 +234,8 @@ static int taped_open(const char *path, int flags, ...) {
     if (use == HAFT_IO_TAPE_NONE)
         return real.open(path, flags, mode);
     return use == HAFT_IO_TAPE_KEEPS
-               ? (int)keep("open", -1, real.open(path, flags, mode), true, NULL, 0)
-               : (int)opened(answer("open", -1, true, NULL, 0));
+               ? (int)hafti_posix_tape_keep("open", -1, real.open(path, flags, mode), true, NULL, 0)
+               : (int)opened(hafti_posix_tape_answer("open", -1, true, NULL, 0));
 }
 
 #define NO_OUTS NONE_AT_ALL, NONE_AT_ALL
@@ -473,7 +279,7 @@ TAPED(readlinkat, ssize_t, (int d, const char *restrict path, char *restrict b, 
 TAPED(chdir, int, (const char *path), (path), -1, NO_OUTS)
 TAPED(fchdir, int, (int d), (d), d, NO_OUTS)
 
-/* Texts that a function returns, in memory of its own if it was given none. */
+/* Returns a text of the tape, in memory of malloc if the caller gave none. */
 static char *give_text(const char *name, char *room, size_t size) {
     const unsigned char *bytes;
     size_t length;
@@ -537,7 +343,7 @@ static FILE *taped_fdopen(int descriptor, const char *mode) {
 
 /* ---- Streams of directories: each name is an answer ---- */
 
-/* In a replay, in place of the C library's, whose first field is a descriptor. */
+/* The DIR of a replay. Like the C library's, it begins with a descriptor. */
 typedef struct directory {
     int magic, descriptor;
     struct dirent entry;
@@ -549,7 +355,7 @@ static directory_t *replayed(DIR *stream) {
 }
 
 static DIR *give_directory(const char *name) {
-    int descriptor = (int)answer(name, -1, true, NULL, 0);
+    int descriptor = (int)hafti_posix_tape_answer(name, -1, true, NULL, 0);
     directory_t *directory = descriptor >= 0 ? malloc(sizeof *directory) : NULL;
     if (directory == NULL)
         return NULL;
@@ -558,7 +364,7 @@ static DIR *give_directory(const char *name) {
     return (DIR *)(void *)directory;
 }
 static DIR *keep_directory(const char *name, DIR *stream) {
-    keep(name, -1, stream != NULL ? real.dirfd(stream) : -1, true, NULL, 0);
+    hafti_posix_tape_keep(name, -1, stream != NULL ? real.dirfd(stream) : -1, true, NULL, 0);
     return stream;
 }
 static DIR *taped_opendir(const char *path) {
@@ -581,14 +387,14 @@ static struct dirent *keep_name(DIR *stream) {
     struct dirent *entry = real.readdir(stream);
     int error = hafti_posix_error();
     int64_t result = entry != NULL ? 1 : -error;
-    const out_t out = ALL_OF(entry, entry != NULL ? entry->d_reclen : 0);
-    keep("readdir", real.dirfd(stream), result, false, &out, 1);
+    const hafti_posix_out_t out = ALL_OF(entry, entry != NULL ? entry->d_reclen : 0);
+    hafti_posix_tape_keep("readdir", real.dirfd(stream), result, false, &out, 1);
     hafti_posix_set_error(error != 0 ? error : before);
     return entry;
 }
 static struct dirent *give_name(directory_t *directory) {
-    const out_t out = ALL_OF(&directory->entry, sizeof directory->entry);
-    int64_t result = answer("readdir", directory->descriptor, false, &out, 1);
+    const hafti_posix_out_t out = ALL_OF(&directory->entry, sizeof directory->entry);
+    int64_t result = hafti_posix_tape_answer("readdir", directory->descriptor, false, &out, 1);
     if (result < 0)
         hafti_posix_set_error((int)-result);
     return result > 0 ? &directory->entry : NULL;
@@ -604,10 +410,11 @@ static int taped_closedir(DIR *stream) {
     if (directory == NULL) {
         bool keeps = stream != NULL && haft_io_tape_use() == HAFT_IO_TAPE_KEEPS;
         int descriptor = keeps ? real.dirfd(stream) : -1, code = real.closedir(stream);
-        return keeps ? (int)keep("closedir", descriptor, code, true, NULL, 0) : code;
+        return keeps ? (int)hafti_posix_tape_keep("closedir", descriptor, code, true, NULL, 0)
+                     : code;
     }
     int descriptor = directory->descriptor,
-        code = (int)answer("closedir", descriptor, true, NULL, 0);
+        code = (int)hafti_posix_tape_answer("closedir", descriptor, true, NULL, 0);
     haft_io_tape_closed(descriptor);
     free(directory);
     return code;
@@ -616,7 +423,7 @@ static int taped_dirfd(DIR *stream) {
     const directory_t *directory = replayed(stream);
     return directory != NULL ? directory->descriptor : real.dirfd(stream);
 }
-/* The names that are read then are on the tape. */
+/* Does nothing in a replay: the names that are read afterwards are on the tape. */
 static void taped_rewinddir(DIR *stream) {
     if (replayed(stream) == NULL)
         real.rewinddir(stream);
@@ -627,17 +434,19 @@ static void taped_seekdir(DIR *stream, long place) {
 }
 static long taped_telldir(DIR *stream) {
     const directory_t *directory = replayed(stream);
-    return directory != NULL ? (long)answer("telldir", directory->descriptor, false, NULL, 0)
+    return directory != NULL
+               ? (long)hafti_posix_tape_answer("telldir", directory->descriptor, false, NULL, 0)
            : haft_io_tape_use() == HAFT_IO_TAPE_KEEPS
-               ? (long)keep("telldir", real.dirfd(stream), real.telldir(stream), false, NULL, 0)
+               ? (long)hafti_posix_tape_keep("telldir", real.dirfd(stream), real.telldir(stream),
+                                             false, NULL, 0)
                : real.telldir(stream);
 }
 
 /* ---- Time and chance ---- */
 
 /*
- * The allocator of the address sanitizer asks for the time, whenever it likes and with its lock
- * held: that is none of the program's questions. The program's come by the sanitizer's own
+ * The allocator of the address sanitizer reads the time at any moment, with its lock held: such a
+ * call is not the program's, and is not kept. The program's calls come by the sanitizer's own
  * clock_gettime, which stands before that of this library.
  */
 static struct {
@@ -675,10 +484,11 @@ static int taped_clock_gettime(clockid_t clock, struct timespec *time) {
     enum haft_io_tape_use use = haft_io_tape_use();
     if (use == HAFT_IO_TAPE_NONE || (interceptor.size != 0 && is_asked_by_sanitizer()))
         return real.clock_gettime(clock, time);
-    const out_t out = ALL_OF(time, sizeof *time);
+    const hafti_posix_out_t out = ALL_OF(time, sizeof *time);
     return use == HAFT_IO_TAPE_KEEPS
-               ? (int)keep("clock_gettime", -1, real.clock_gettime(clock, time), true, &out, 1)
-               : (int)answer("clock_gettime", -1, true, &out, 1);
+               ? (int)hafti_posix_tape_keep("clock_gettime", -1, real.clock_gettime(clock, time),
+                                            true, &out, 1)
+               : (int)hafti_posix_tape_answer("clock_gettime", -1, true, &out, 1);
 }
 TAPED(gettimeofday, int, (struct timeval *restrict t, void *restrict zone), (t, zone), -1,
       ALL_OF(t, sizeof *t), NONE_AT_ALL)
@@ -693,13 +503,13 @@ TAPED_PLAIN(arc4random, uint32_t, (void), (), -1, NO_OUTS)
 TAPED_PLAIN(arc4random_uniform, uint32_t, (uint32_t bound), (bound), -1, NO_OUTS)
 static void taped_arc4random_buf(void *bytes, size_t size) {
     enum haft_io_tape_use use = haft_io_tape_use();
-    const out_t out = ALL_OF(bytes, size);
+    const hafti_posix_out_t out = ALL_OF(bytes, size);
     if (use != HAFT_IO_TAPE_ANSWERS)
         real.arc4random_buf(bytes, size);
     if (use == HAFT_IO_TAPE_ANSWERS)
-        answer("arc4random_buf", -1, false, &out, 1);
+        hafti_posix_tape_answer("arc4random_buf", -1, false, &out, 1);
     else if (use == HAFT_IO_TAPE_KEEPS)
-        keep("arc4random_buf", -1, 0, false, &out, 1);
+        hafti_posix_tape_keep("arc4random_buf", -1, 0, false, &out, 1);
 }
 #    define OF_NEW_CHANCE(X) X(arc4random) X(arc4random_uniform) X(arc4random_buf)
 #else
@@ -780,8 +590,9 @@ TAPED_PLAIN(getnameinfo, int,
             (const struct sockaddr *restrict a, socklen_t s, char *restrict host,
              socklen_t host_size, char *restrict service, socklen_t service_size, int flags),
             (a, s, host, host_size, service, service_size, flags), -1,
-            {host != NULL ? WHOLE : NOTHING, host, host_size, NULL, 0},
-            {service != NULL ? WHOLE : NOTHING, service, service_size, NULL, 0})
+            {host != NULL ? HAFTI_POSIX_WHOLE : HAFTI_POSIX_NOTHING, host, host_size, NULL, 0},
+            {service != NULL ? HAFTI_POSIX_WHOLE : HAFTI_POSIX_NOTHING, service, service_size, NULL,
+             0})
 
 /* ---- The table ---- */
 

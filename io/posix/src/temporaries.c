@@ -6,7 +6,7 @@
 
 enum { LETTERS = 6, TRIES = 100 };
 
-/* Where the letters stand that are to be replaced. NULL, and errno: nowhere. */
+/* Returns the place of the letters that are to be replaced. NULL, and errno: there are none. */
 static char *letters_of(char *name, int suffix) {
     size_t size = strlen(name);
     char *letters = NULL;

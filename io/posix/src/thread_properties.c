@@ -52,7 +52,7 @@ HAFT_POSIX_EXPORT int pthread_getattr_np(pthread_t handle, pthread_attr_t *attri
 
 /* ---- Signals ---- */
 
-/* The task's thread of the system gets it, whichever task it runs then. */
+/* Sends the signal to the task's thread of the system, whichever task that runs at the time. */
 static int send_signal(pthread_t handle, int signal, const union sigval *value) {
     const hafti_posix_thread_t *thread = hafti_posix_find_thread(handle);
     if (thread == NULL || thread->kept == NULL)

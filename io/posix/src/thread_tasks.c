@@ -4,7 +4,7 @@
  * run, with thread-locals of its own. Its handle is what pthread_self() returns there, the address
  * of its storage, which is kept until the thread has been joined or, detached, has ended.
  *
- *     creator                       the task                            who joins it
+ *     creator                       the task                            the task that joins it
  *     spawns, waits for `begun` --> run_thread: lists its record,
  *     returns the handle       <--    sets `begun`
  *                                   calls the function; pthread_exit
@@ -17,9 +17,9 @@
  * last one takes it off the table and frees it. A child of fork has no tasks: what it makes are
  * threads.
  *
- * pthread_exit is the C library's: it unwinds to the place that __pthread_register_cancel was told
- * last, as start_thread of the C library tells it one for each thread. Its actions in C++ and C run
- * in between.
+ * pthread_exit is the C library's: it unwinds to the place that was last given to
+ * __pthread_register_cancel, as start_thread of the C library gives one for each thread. Its
+ * actions in C++ and C run in between.
  */
 #include "thread_tasks.h"
 #include "../../src/system_call.h"
@@ -30,7 +30,8 @@
 
 #define OWN __thread __attribute__((tls_model("initial-exec")))
 
-/* In C only pthread_cleanup_push uses them, which is another one with -fexceptions. */
+/* Declared here because the C header declares them for pthread_cleanup_push alone, which has
+   another form with -fexceptions. */
 extern void __pthread_register_cancel(__pthread_unwind_buf_t *place);
 extern void __pthread_unregister_cancel(__pthread_unwind_buf_t *place);
 
@@ -139,7 +140,8 @@ static __attribute__((noinline)) void call(hafti_posix_thread_t *thread) {
     __pthread_unregister_cancel(&start.place);
 }
 
-/* The task that hears signals would keep the run. */
+/* Ends the process after the last thread: the task that waits for signals would keep the run from
+   ending. */
 static void has_ended(void) {
     if (__atomic_sub_fetch(&living, 1, __ATOMIC_ACQ_REL) == 0 && main_number != 0)
         exit(0);
@@ -205,7 +207,7 @@ static size_t stack_size_of(const pthread_attr_t *attributes) {
     return size > of_run + (of_run >> 4) ? size : 0;
 }
 
-/* Refuses attributes that cannot be had, with a word: an error, or 0. */
+/* Refuses attributes that cannot be had, with a message: an error, or 0. */
 static int refuse(const pthread_attr_t *attributes) {
     int inherits = PTHREAD_INHERIT_SCHED, policy = SCHED_OTHER;
     if (attributes == NULL || pthread_attr_getinheritsched(attributes, &inherits) != 0 ||
@@ -309,7 +311,7 @@ HAFT_POSIX_EXPORT void pthread_testcancel(void) {
 
 /* ---- Joining ---- */
 
-/* Whether the caller may join it, and nobody else then. */
+/* Claims the join for the caller; an error if it may not join the thread. */
 static int claim(hafti_posix_thread_t *thread) {
     if (thread == this_thread)
         return EDEADLK;
@@ -416,7 +418,7 @@ HAFT_POSIX_EXPORT int haft_posix_threads_as_tasks(void) {
     return 0;
 }
 
-/* A thread that goes on alone keeps nobody from running. */
+/* Whether the watchdog is to report: a thread that is alone keeps no other from running. */
 static bool has_others(void) {
     return __atomic_load_n(&living, __ATOMIC_RELAXED) > 1;
 }
@@ -433,8 +435,8 @@ static void *call_main(void *argument) {
     exit(program->main(program->count, program->arguments, program->environment));
 }
 
-/* The thread of `main` has the variables that constructors have found. It ends by pthread_exit, and
-   the others go on. */
+/* Runs `main`, with the thread-local variables that constructors have set. It ends by pthread_exit,
+   and the others go on. */
 static void *run_main(void *argument) {
     program_t *program = argument;
     hafti_posix_thread_t *thread = &program->thread;

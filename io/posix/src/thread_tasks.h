@@ -26,14 +26,16 @@ typedef struct hafti_posix_thread {
 
 /* Whether the calling task's pthread_create makes tasks. */
 bool hafti_posix_makes_tasks(void);
-/* The one that the calling task is; NULL: none. */
+/* The thread that the calling task is; NULL: it is none. */
 hafti_posix_thread_t *hafti_posix_this_thread(void);
-/* The one of that handle, as long as it may be joined, or runs; NULL: no task. */
+/* The thread of that handle, as long as it may be joined, or runs; NULL: the handle is no
+   task's. */
 hafti_posix_thread_t *hafti_posix_find_thread(pthread_t handle);
 /* The system's number of the thread of main, where that is a task; otherwise 0. */
 int hafti_posix_main_number(void);
-/* False: the handle is no task's. Otherwise waits for its end, and stores what pthread_join
-   returns; EBUSY: not until the deadline, which is 0, ETIMEDOUT: another. */
+/* False: the handle is no task's. Otherwise waits for its end until the deadline, and stores what
+   pthread_join returns. After the deadline that is EBUSY for a deadline of 0, otherwise
+   ETIMEDOUT. */
 bool hafti_posix_join(pthread_t handle, void **result, int64_t deadline, int *code);
 /* Called by what a thread may call in a loop that never waits: an unlock, a post, a try. Threads of
    the system would take turns there; a task lets the others go first now and then, where it holds
@@ -48,7 +50,7 @@ static inline void hafti_posix_take_part(void) {
         hafti_posix_let_others_run();
     }
 }
-/* Under the lock of the table. */
+/* Lock and unlock the table of threads. */
 void hafti_posix_lock_threads(void);
 void hafti_posix_unlock_threads(void);
 

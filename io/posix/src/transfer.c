@@ -70,8 +70,8 @@ static void transfer_in_pool(void *argument) {
 /* A line, which a signal handler may write to a terminal, is written on this thread. */
 enum { LINE = 1024 };
 
-/* For a ready descriptor; the call may still block, on a terminal that has not room for all for
-   example. */
+/* Tries on a ready descriptor; the call may still block, on a terminal that has not room for all
+   for example. */
 static ssize_t try_after_poll(const hafti_posix_transfer_t *t) {
     int flags = SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL);
     bool is_refused = flags >= 0 && (flags & O_ACCMODE) == (t->outward ? O_RDONLY : O_WRONLY);
@@ -134,7 +134,7 @@ static enum nature nature_of(int descriptor) {
 /* ---- A try of either ---- */
 
 static __attribute__((noinline)) ssize_t try_other(const hafti_posix_transfer_t *t) {
-    /* A write through to the disk waits for the disk, whatever RWF_NOWAIT says. */
+    /* A write through to the disk waits for the disk, even with RWF_NOWAIT. */
     if (t->outward && (SYSTEM_OF(t->descriptor, fcntl)(t->descriptor, F_GETFL) & O_DSYNC) != 0 &&
         nature_of(t->descriptor) == FILE_ON_DISK)
         return transfer_file(t);
@@ -233,7 +233,7 @@ static int wait_for_more(const hafti_posix_transfer_t *t, waits_t *waits) {
                             waits->turn++);
 }
 
-/* Takes from the front of the parts what has been done. */
+/* Removes the transferred bytes from the front of the parts. */
 static void advance(hafti_posix_transfer_t *t, struct iovec *parts, size_t done) {
     if (t->offset >= 0)
         t->offset += (int64_t)done;
@@ -249,7 +249,7 @@ static void advance(hafti_posix_transfer_t *t, struct iovec *parts, size_t done)
     t->parts = parts;
 }
 
-/* More of a message, with its control data. */
+/* Receives more of a message, with its control data. */
 static ssize_t attempt_to_receive(hafti_posix_transfer_t *t, struct msghdr *message) {
     struct msghdr rest = {.msg_control = message->msg_control, .msg_controllen = t->control_size};
     t->message = &rest;
@@ -330,7 +330,8 @@ void haft_posix_block_writes(int descriptor) {
 
 /* ---- Waits that no cancel cuts ---- */
 
-/* By which a task that has forked learns whether the child's exec has failed. */
+/* Whether the transfer is one by which a task that has forked learns whether the child's exec has
+   failed. */
 static bool tells_of_exec(const hafti_posix_transfer_t *t) {
     return !t->outward && hafti_posix_awaits_report() &&
            (hafti_io_is_pipe(t->descriptor) ||

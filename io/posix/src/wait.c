@@ -200,7 +200,7 @@ void hafti_posix_count_anew(void) {
     __atomic_store_n(&calls, 0, __ATOMIC_RELAXED);
 }
 
-/* In a simulation after each call, so that runs with the same seed are the same. */
+/* In a simulation others go first after each call, so that runs with the same seed are the same. */
 void hafti_posix_take_turns(int descriptor) {
     unsigned count = __atomic_load_n(&calls, __ATOMIC_RELAXED) + 1;
     __atomic_store_n(&calls, count, __ATOMIC_RELAXED);

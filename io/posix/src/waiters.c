@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The tasks that wait for something at an address, which knows nothing of tasks: a condition, a
- * futex. They are listed here, in rows by the address, each row with a lock of its own. A call
- * that ends waits there looks here first.
+ * The tasks that wait by an address, of an object that has no list of tasks: a condition, a futex.
+ * They are listed here, in rows by the address, each row with a lock of its own. A call that ends
+ * waits there looks here first.
  *
  * No wake is lost. A task counts itself in the row before it looks at the word on which it is
- * about to wait; a waker looks at the count after it has changed the word. Both do so by a change
- * of the count, so one of them comes first, and the other sees what that one has done before.
+ * about to wait; a waker looks at the count after it has changed the word. Both change the count,
+ * so one of them comes first, and the other sees what that one did before.
  *
- * The lock of a row is the kernel's futex, without the C library: its locks come back to this
- * library. No holder waits for anything but another row.
+ * The lock of a row is the kernel's futex, without the C library: that library's locks are replaced
+ * by this one. No holder waits for anything but another row.
  */
 #include "waits.h"
 #include "../../src/system_call.h"
@@ -97,23 +97,32 @@ bool hafti_posix_unlist(hafti_posix_waiter_t *waiter) {
     return waiter->woken;
 }
 
+/* For people, in dumps. (Locks of C++ and Rust are futexes.) */
+static const char *name_of(const hafti_posix_waiter_t *waiter) {
+    static const char *const names[] = {[HAFT_POSIX_LOCK] = "a lock or condition of threads",
+                                        [HAFT_POSIX_FUTEX] = "a futex",
+                                        [HAFT_POSIX_SHARED_FUTEX] = "a futex of processes",
+                                        [HAFT_POSIX_SEMAPHORE] = "a semaphore of threads"};
+    return names[waiter->key % (sizeof names / sizeof *names)];
+}
+
 typedef struct timed_wait {
-    haft_io_event_t *event;
+    hafti_posix_waiter_t *waiter;
     int64_t deadline;
 } timed_wait_t;
 
 static void *wait_until(void *argument) {
     const timed_wait_t *wait = argument;
-    haft_io_event_wait_until(wait->event, wait->deadline);
+    haft_io_event_wait_as(&wait->waiter->event, wait->deadline, name_of(wait->waiter));
     return NULL;
 }
 
 bool hafti_posix_await(hafti_posix_waiter_t *waiter, int64_t deadline) {
     if (deadline == HAFT_IO_FOREVER)
-        haft_io_event_wait_to_the_end(&waiter->event);
+        haft_io_event_wait_to_the_end_as(&waiter->event, name_of(waiter));
     else
-        haft_io_shield(wait_until, &(timed_wait_t){&waiter->event, deadline});
-    return hafti_posix_unlist(waiter); /* by the lock, which its waker may have */
+        haft_io_shield(wait_until, &(timed_wait_t){waiter, deadline});
+    return hafti_posix_unlist(waiter); /* which takes the lock that its waker may hold */
 }
 
 /* ---- Waking ---- */
@@ -122,7 +131,7 @@ static bool may_have_waiters(row_t *row) {
     return __atomic_fetch_add(&row->count, 0, __ATOMIC_SEQ_CST) != 0;
 }
 
-/* The first of this key from there on. */
+/* The first waiter with this key from there on. */
 static hafti_posix_waiter_t *find(hafti_posix_waiter_t *waiter, uintptr_t key, uint32_t bits) {
     while (waiter != NULL && (key_of(waiter) != key || (waiter->bits & bits) == 0))
         waiter = waiter->next;
@@ -265,7 +274,7 @@ static int move_listed(row_t *from, uintptr_t key, row_t *to, uintptr_t other, i
 }
 
 /* The threads come first, since their call compares the word; no task can begin to wait between
-   that and the moves. The system says how many it has woken and moved together. */
+   that and the moves. The system returns the sum of those that it has woken and moved. */
 long hafti_posix_requeue(uintptr_t key, uintptr_t other, int most_woken, int most_moved,
                          long (*of_threads)(const void *), const void *argument) {
     row_t *from = row_of(key), *to = row_of(other);

@@ -37,7 +37,7 @@ int hafti_posix_call_blocking(void (*function)(void *), void *argument);
 /* The same for a call that may block although its descriptor is ready, because another thread was
    faster: after some milliseconds it fails with EINTR, or returns a partial count. */
 int hafti_posix_call_for_a_moment(void (*function)(void *), void *argument);
-/* The same for a call on the descriptor, which in a simulation cannot block. */
+/* The same for a call on the descriptor. On a simulated one it cannot block, and is made here. */
 static inline int hafti_posix_call_on(int descriptor, void (*function)(void *), void *argument) {
     if (!hafti_posix_may_be_simulated(descriptor))
         return hafti_posix_call_for_a_moment(function, argument);
@@ -46,7 +46,8 @@ static inline int hafti_posix_call_on(int descriptor, void (*function)(void *), 
 }
 /* Like hafti_posix_call_blocking, but no cancel withdraws the call. */
 void hafti_posix_block_to_the_end(void (*function)(void *), void *argument);
-/* The two, with the caller's errno and h_errno. A call that was not made has set both. */
+/* hafti_posix_call_blocking and hafti_posix_block_to_the_end, with the caller's errno and h_errno.
+   A call that was not made has set both. */
 void hafti_posix_call_pooled(void (*function)(void *), void *argument);
 void hafti_posix_call_to_the_end(void (*function)(void *), void *argument);
 
@@ -58,7 +59,7 @@ void hafti_posix_call_to_the_end(void (*function)(void *), void *argument);
 int hafti_posix_wait_again(int (*wait)(void *argument), void *argument);
 /* Lets other tasks run now and then, for calls that may block but never do. */
 void hafti_posix_take_turns(int descriptor);
-/* The calls that have not let others run are counted from 0. */
+/* Begins anew to count the calls that have not let others run. */
 void hafti_posix_count_anew(void);
 
 /* ---- By address (waiters.c) ---- */
@@ -72,7 +73,7 @@ enum {
     HAFT_POSIX_SEMAPHORE
 };
 
-/* In the frame of the task that waits. */
+/* A waiter, in the frame of the task that waits. */
 typedef struct hafti_posix_waiter {
     struct hafti_posix_waiter *next, *previous;
     uintptr_t key;
@@ -92,28 +93,28 @@ const haft_io_task_t *hafti_posix_first_of(uintptr_t key);
 /* Calls the function with the word of each task that parks, and wakes the task if it returns true.
    Any thread may call it. */
 void hafti_posix_visit_parked(bool (*visit)(uint32_t *word));
-/* For a task that is not to wait after all: whether it was woken before. */
+/* Takes a task that is not to wait after all off the list: whether it was woken before. */
 bool hafti_posix_unlist(hafti_posix_waiter_t *waiter);
-/* Waits, which no cancel ends. Whether the task was woken. */
+/* Waits; no cancel ends the wait. Whether the task was woken. */
 bool hafti_posix_await(hafti_posix_waiter_t *waiter, int64_t deadline);
-/* The same, as pthread_cancel of the calling task may end it: then as if it was woken. */
+/* The same, but pthread_cancel of the calling task ends the wait, as if the task was woken. */
 bool hafti_posix_await_cut(hafti_posix_waiter_t *waiter, int64_t deadline);
 /* Ends such a wait, which a signal has interrupted. False: the task is in none. */
 bool hafti_posix_interrupt(hafti_posix_cut_t *cut);
-/* For main, by its task: signals interrupt its waits from now on. (interrupting.c) */
+/* Called by the task of main: from now on signals interrupt its waits. (interrupting.c) */
 void hafti_posix_hear_signals(hafti_posix_cut_t *cut);
-/* Asks the task to end, and ends such a wait of it. Any thread may call it. */
+/* Asks the task to end, and ends its wait, if it is in such a one. Any thread may call it. */
 void hafti_posix_ask_to_end(hafti_posix_cut_t *cut);
-/* Wakes so many that wait for one of the bits, the first to come first. How many that were. Any
-   thread may call it. */
+/* Wakes at most so many that wait for one of the bits, the first to come first; returns how many.
+   Any thread may call it. */
 int hafti_posix_wake(uintptr_t key, int most, uint32_t bits);
 /* Whether one may wait by this key: false only if none was listed before the caller's last atomic
    change. Signal handlers may call it. */
 bool hafti_posix_has_waiters(uintptr_t key);
-/* Wakes all that wait by keys of this kind; not by a task. */
+/* Wakes all that wait by keys of this kind; not to be called by a task. */
 void hafti_posix_wake_kind(int kind);
 /* Calls the function, which does the same for threads, and then wakes and moves the rest of the
-   tasks to the other key. The sum, or the function's error. */
+   tasks to the other key. Returns the sum, or the function's error. */
 long hafti_posix_requeue(uintptr_t key, uintptr_t other, int most_woken, int most_moved,
                          long (*of_threads)(const void *), const void *argument);
 

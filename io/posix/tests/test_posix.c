@@ -1437,8 +1437,8 @@ static void the_fortified_names_are_answered(void) {
 
 /* ---- Arguments that cannot be ---- */
 
-/* Each on a pair of sockets with nothing to read, a pipe, a listener whom nobody asks, an epoll
-   with nothing. */
+/* Each on a pair of sockets with nothing to read, a pipe, a listener without clients, an epoll with
+   nothing. */
 static struct { int pair[2], pipe[2], listener, epoll; } idle;
 
 static const struct timespec no_time = {0, 1000000000};

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- Those who close ---- */
+/* ---- The tasks that close ---- */
 
 /* A pipe, or sockets; another pipe, which has something to read. */
 static int ends[2], full[2];
@@ -82,7 +82,7 @@ static void *close_by(void *unused) {
     return unused;
 }
 
-/* ---- Those who wait ---- */
+/* ---- The tasks that wait ---- */
 
 BODY(read_in_vain) {
     char byte;

@@ -107,7 +107,7 @@ BODY(the_rest_is_the_systems) {
     return NULL;
 }
 static void arguments_and_limits_are_as_the_kernels(void) {
-    limits_pass(NULL); /* as the kernel says */
+    limits_pass(NULL); /* by the kernel's limit */
     mistakes_are_refused(NULL);
     the_rest_is_the_systems(NULL);
     CHECK_RUNS(limits_pass);
@@ -117,7 +117,7 @@ static void arguments_and_limits_are_as_the_kernels(void) {
     CHECK_EQUAL(haft_io_simulate(mistakes_are_refused, NULL), 0);
 }
 
-/* ---- Who is woken ---- */
+/* ---- The tasks that are woken ---- */
 
 typedef struct waiter {
     const uint32_t *word;

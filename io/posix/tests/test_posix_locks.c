@@ -167,8 +167,8 @@ static void a_deadlock_of_mutexes_is_reported(void) {
 
 /* ---- Conditions ---- */
 
-/* A queue as libraries have it: with room for one, and the same condition for who puts and who
-   takes. */
+/* A queue as libraries have it: with room for one, and the same condition for tasks that put and
+   tasks that take. */
 enum { PUTTERS = 4, EACH = 500 };
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
 static int queued, put, taken;

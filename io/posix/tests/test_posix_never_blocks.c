@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call on a task holds no thread and changes the mode of no descriptor, whoever else uses it. */
+/* A call on a task holds no thread and changes the mode of no descriptor, whatever else uses it. */
 #include "../../tests/check_io.h"
 #include "../../tests/terminals.h"
 

@@ -247,7 +247,7 @@ BODY(cut_addresses) {
     note(" %d\n", (int)size);
     size = ROOM;
     note("%d", getsockname(made, (struct sockaddr *)&all, &size));
-    note(" %d %.4s\n", (int)size, ((char *)&all) + sizeof(sa_family_t));
+    note(" %d %.2s\n", (int)size, ((char *)&all) + sizeof(sa_family_t)); /* (qemu writes more) */
     close(made);
     unlink(own.sun_path);
     return NULL;

@@ -6,10 +6,10 @@
  * but not the one by which it is replaced (exec): a script that only finds the program is such a
  * one.
  *
- * HAFT_THREADS is how many threads of the system the tasks run on, 1 if it is unset.
- * HAFT_THREADS_WATCHDOG is after how many seconds a thread is reported that keeps the others from
- * running, 10 if it is unset, 0: never.
- * HAFT_THREADS_WITHOUT is what LD_PRELOAD is set to for the programs that this one starts.
+ * HAFT_THREADS is the number of threads of the system on which the tasks run, 1 if it is unset.
+ * HAFT_THREADS_WATCHDOG is the number of seconds after which a thread that keeps the others from
+ * running is reported, 10 if it is unset, 0: never. HAFT_THREADS_WITHOUT is the value of LD_PRELOAD
+ * for the programs that this one starts.
  */
 #include "streams.h"
 
@@ -57,7 +57,8 @@ static bool is_given(const char *entry) {
     return false;
 }
 
-/* The environment for the program that replaces this one; or, in a child, as it is. */
+/* Returns the environment for the program that replaces this one; in a child, the environment as it
+   is. */
 static char **environment_of(char *const *environment) {
     size_t count = 0, size = NAMES + 1;
     if (getpid() != process || given[0] == NULL || given[1] == NULL)

@@ -44,7 +44,7 @@ static bool is_on_task(void) {
     return haft_io_runs_here() && haft_io_self() != NULL;
 }
 
-/* The kinds on which one waits for somebody else. */
+/* Whether a read of the descriptor may wait for another program: a pipe, a socket, a terminal. */
 static bool may_wait(int descriptor) {
     struct stat status;
     return is_on_task() && fstat(descriptor, &status) == 0 &&
@@ -57,7 +57,7 @@ static ssize_t read_as_task(FILE *stream, void *buffer, ssize_t size) {
                                 : read_plainly(stream, buffer, size);
 }
 
-/* The tables are what the C library's file has as data that are written only when it is loaded. */
+/* The tables lie in the part of the C library that is written only while it is loaded. */
 typedef struct tables {
     uintptr_t one; /* of them, which stdin has */
     char *low, *high;
@@ -79,7 +79,7 @@ static int find_tables(struct dl_phdr_info *file, size_t size, void *argument) {
     return 0;
 }
 
-/* Where the C library is made otherwise, streams are read as ever. */
+/* With a C library of another structure, streams are read as ever. */
 void haft_threads_wait_in_streams(void) {
     struct {
         FILE stream;
@@ -113,7 +113,7 @@ static void unlock(FILE **locked) {
 }
 #define LOCK(stream) __attribute__((cleanup(unlock), unused)) FILE *locked = lock(stream)
 
-/* The function behind this one. */
+/* Finds the function that comes after this library's. */
 static void *find(void **kept, const char *name) {
     void *found = __atomic_load_n(kept, __ATOMIC_RELAXED);
     if (found == NULL) {
@@ -214,8 +214,8 @@ static int leave_open(void *unused) {
     (void)unused;
     return 0;
 }
-/* A task that waits in the stream is told that its descriptor is closed, and gives back the
-   lock. */
+/* Ends the wait of a task in the stream: it gets the error of a closed descriptor, and gives back
+   the lock. */
 static void let_out(FILE *stream) {
     if (!is_on_task())
         return;

@@ -262,7 +262,7 @@ ssize_t hafti_io_simulated_datagram_receives(state_t *state, object_t *socket,
         return -ECONNREFUSED;
     }
     if (hafti_io_ring_empty(&socket->arrived))
-        return -EAGAIN; /* also of one that was shut down: the end is for who would wait */
+        return -EAGAIN; /* also of one that was shut down: a call that may wait reports the end */
     datagram_t *datagram = HAFTI_IO_OWNER(socket->arrived.next, datagram_t, link);
     size_t whole = datagram->size, size = memory->size < whole ? memory->size : whole;
     bool copied = hafti_io_memory_copy(memory, datagram->bytes, whole, 0, size, false);

@@ -13,7 +13,7 @@ typedef hafti_io_object_t object_t;
 
 /* ---- The table of objects ---- */
 
-/* The numbers begin where the seed says, each time in the same place: so one that a program has
+/* The seed decides where the numbers begin, each time in the same place: so one that a program has
    kept from the simulation before, with another seed, is most likely none. */
 int hafti_io_first_number(uint64_t seed) {
     enum { BLOCK_BITS = 12, NUMBERS = 1 << 17 }; /* altogether less than 1 << 30 */

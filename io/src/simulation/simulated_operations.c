@@ -22,7 +22,7 @@ static bool is_message(const hafti_io_operation_t *operation) {
     return operation->kind == HAFTI_IO_RECEIVE_MESSAGE || operation->kind == HAFTI_IO_SEND_MESSAGE;
 }
 
-/* 0, or what the system says of such parts; `too_many`: of more than it takes. */
+/* 0, or the system's error for such parts; `too_many`: its error for more than it takes. */
 static int check_parts(const struct iovec *parts, size_t count, int too_many) {
     if (count > IOV_MAX)
         return too_many;
@@ -34,8 +34,8 @@ static int check_parts(const struct iovec *parts, size_t count, int too_many) {
     return 0;
 }
 
-/* Where the bytes of an operation go to, or come from: 0, or why they cannot. `*part` is the
-   caller's, for these. */
+/* Stores the memory of an operation's bytes: 0, or an error. `*part` is room of the caller's for
+   it. */
 static int memory_of_operation(const hafti_io_operation_t *operation, struct iovec *part,
                                hafti_io_memory_t *memory) {
     const struct iovec *parts = part;

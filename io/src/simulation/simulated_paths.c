@@ -28,8 +28,7 @@ static int file_object(int descriptor, object_t **object, int of_others) {
     return (*object)->stale ? -EIO : 0;
 }
 
-/* 0, and the directory in which the path begins; NULL: the current one, or that is for the path
-   alone to say. */
+/* 0, and the directory in which the path begins; NULL: the current one, or the path is absolute. */
 static int base_of(int descriptor, const char *path, file_t **base) {
     object_t *object;
     *base = NULL;

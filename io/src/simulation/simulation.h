@@ -66,7 +66,7 @@ struct hafti_io_file {
     ino_t number;
     bool named; /* it has a name, or is a directory that needs none */
     struct timespec read, changed, status_changed; /* dates; `read` only as it was set */
-    hafti_io_link_t link;                          /* of those that a function has to see to */
+    hafti_io_link_t link;                          /* in a list of the function that works on it */
     /* A file. */
     hafti_io_content_t now, synced;
     size_t changed_from, changed_to; /* `now`, since it was synced, as far as it is not new */
@@ -98,7 +98,7 @@ typedef struct hafti_io_number {
     bool closes_at_exec; /* FD_CLOEXEC, which is kept: no program that is executed has it */
 } hafti_io_number_t;
 
-/* Descriptors that come along with a byte of a stream. */
+/* Descriptors that are passed with a byte of a stream. */
 typedef struct hafti_io_passed {
     hafti_io_link_t link;
     uint64_t at;   /* which byte, of all that have come to the end */
@@ -127,7 +127,7 @@ struct hafti_io_object {
     hafti_io_option_t *options;
     /* A stream's end, or a pipe's. */
     hafti_io_object_t *peer;
-    int real; /* if it has become real, what it is of the system */
+    int real; /* if it has become real, the system's descriptor */
     bool broken;
     bool lost; /* its peer was closed with bytes in it: told once, when nothing is left to read
                   here */
@@ -204,9 +204,9 @@ hafti_io_descriptor_t *hafti_io_waiters_of(hafti_io_simulated_state_t *state, in
 int hafti_io_first_number(uint64_t seed);
 /* NULL: there is no such descriptor that is open. */
 hafti_io_object_t *hafti_io_object_of(hafti_io_simulated_state_t *state, int descriptor);
-/* One that is open. */
+/* The number, if it is open; otherwise NULL. */
 hafti_io_number_t *hafti_io_number_of(hafti_io_simulated_state_t *state, int descriptor);
-/* A new one; NULL: no memory. */
+/* Makes an object; NULL: no memory. */
 hafti_io_object_t *hafti_io_object_new(hafti_io_simulated_state_t *state,
                                        enum hafti_io_object_kind kind);
 void hafti_io_object_free(hafti_io_object_t *object);
@@ -227,7 +227,7 @@ static inline void hafti_io_object_make_peers(hafti_io_object_t *one, hafti_io_o
 static inline hafti_io_object_t *hafti_io_object_at_link(hafti_io_link_t *link) {
     return HAFTI_IO_OWNER(link, hafti_io_object_t, all);
 }
-/* One more of the object; negative: -ENOMEM. */
+/* Makes one more number of the object; negative: -ENOMEM. */
 int hafti_io_object_number(hafti_io_simulated_state_t *state, hafti_io_object_t *object);
 /* Closes the number, and the object, if nothing else uses it. */
 void hafti_io_number_close(hafti_io_simulated_state_t *state, int descriptor);
@@ -270,15 +270,15 @@ enum { HAFTI_IO_STREAM_ROOM = 4096 }; /* for bytes that have not been read */
    are. */
 int hafti_io_object_join(hafti_io_object_t *one, hafti_io_object_t *other,
                          enum hafti_io_object_kind kind);
-/* Two new ones. 0 or -ENOMEM. */
+/* Makes two new ones. 0 or -ENOMEM. */
 int hafti_io_object_pair(hafti_io_simulated_state_t *state, enum hafti_io_object_kind kind,
                          int ends[2]);
 void hafti_io_object_break(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 void hafti_io_simulated_end_closes(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 void hafti_io_simulated_end_ends_output(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
 void hafti_io_simulated_end_ends_input(hafti_io_simulated_state_t *state, hafti_io_object_t *end);
-/* -EAGAIN where it has to wait. Descriptors that come along are passed on if that is done, and are
-   the caller's otherwise; a read sets `*passed`, which is NULL before. */
+/* Reads or writes; -EAGAIN where it has to wait. Descriptors that are passed with the bytes go on
+   if that is done, and are the caller's otherwise; a read sets `*passed`, which is NULL before. */
 ssize_t hafti_io_simulated_end_reads(hafti_io_simulated_state_t *state, hafti_io_object_t *end,
                                      const hafti_io_memory_t *memory, int flags,
                                      hafti_io_passed_t **passed);
@@ -293,13 +293,13 @@ int hafti_io_events_of_end(const hafti_io_object_t *end, short events);
 /* The descriptors passed by a message that is sent. 0, and NULL if there are none; or an error. */
 int hafti_io_passed_of(hafti_io_simulated_state_t *state, const struct msghdr *message,
                        hafti_io_passed_t **passed);
-/* New numbers of what has come along, into the room for control data of a message that is
-   received. */
+/* Puts new numbers of the descriptors that have come into the room for control data of a message
+   that is received. */
 void hafti_io_passed_arrive(hafti_io_simulated_state_t *state, hafti_io_passed_t *passed,
                             struct msghdr *message, size_t room);
-/* The numbers that have arrived with the message stay open at an exec. */
+/* Makes the numbers that have arrived with the message stay open at an exec. */
 void hafti_io_passed_stay(hafti_io_simulated_state_t *state, const struct msghdr *message);
-/* At the end of the run, where objects are not closed one by one. */
+/* Frees them at the end of the run, where objects are not closed one by one. */
 void hafti_io_passed_forget(hafti_io_passed_t *passed);
 void hafti_io_passed_drop(hafti_io_simulated_state_t *state, hafti_io_passed_t *passed);
 
@@ -307,7 +307,7 @@ void hafti_io_passed_drop(hafti_io_simulated_state_t *state, hafti_io_passed_t *
 
 /* The events of the object that have come. */
 int hafti_io_simulated_events(const hafti_io_object_t *object, short events);
-/* How many are ready now. */
+/* Stores the events of each; returns how many are ready now. */
 int hafti_io_simulated_look(hafti_io_simulated_state_t *state, struct pollfd *entries,
                             size_t count);
 int hafti_io_simulated_poll_several(hafti_io_runner_t *runner, struct pollfd *entries, size_t count,
@@ -317,7 +317,7 @@ bool hafti_io_simulated_wake_by_real(hafti_io_simulated_state_t *state);
 
 /* ---- Operations (simulated_operations.c) ---- */
 
-/* Once: -EAGAIN where it has to wait. */
+/* Tries the operation once: -EAGAIN where it has to wait. */
 ssize_t hafti_io_simulated_attempt(const hafti_io_operation_t *operation);
 ssize_t hafti_io_simulated_operate(hafti_io_runner_t *runner, hafti_io_operation_t *operation);
 
@@ -328,11 +328,11 @@ void hafti_io_simulated_pause(bool again, const char *waits_for);
 
 /* ---- The network (simulated_network.c) ---- */
 
-/* A socket's place from now on, with a port that is chosen if it has none. 0, or an error. */
+/* Makes the place the socket's, with a port that is chosen if it has none. 0, or an error. */
 int hafti_io_simulated_bind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
                             const hafti_io_place_there_t *place);
 void hafti_io_simulated_unbind(hafti_io_simulated_state_t *state, hafti_io_object_t *socket);
-/* One that is bound. 0; -EADDRINUSE: another listens there. */
+/* Makes a bound socket listen. 0; -EADDRINUSE: another listens there. */
 int hafti_io_simulated_listen(hafti_io_object_t *socket, size_t backlog);
 /* Starts a connect that completes without a task that waits: -EINPROGRESS. A socket of AF_UNIX has
    none: -EAGAIN where there is no room. */
@@ -343,41 +343,43 @@ bool hafti_io_simulated_is_connecting(const hafti_io_object_t *socket);
 /* Ends a connect without a waiter, with the error -ECONNRESET. */
 void hafti_io_simulated_connect_aborts(hafti_io_simulated_state_t *state,
                                        hafti_io_object_t *socket);
-/* A socket that was not connected is closed. */
+/* Closes a socket that was not connected. */
 void hafti_io_simulated_socket_closes(hafti_io_simulated_state_t *state, hafti_io_object_t *socket);
 
 /* -EAGAIN where it has to wait. */
 int hafti_io_simulated_connect(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
                                const hafti_io_operation_t *operation);
-/* With its result; a socket that has got room and has not connected leaves it to the next. */
+/* Ends a connect with its result; a socket that has got room and has not connected leaves it to the
+   next. */
 void hafti_io_simulated_connect_ends(hafti_io_simulated_state_t *state, hafti_io_object_t *socket,
                                      const hafti_io_operation_t *operation, ssize_t code);
 int hafti_io_simulated_accept(hafti_io_simulated_state_t *state, hafti_io_object_t *listener);
-/* It becomes a socket, which keeps its place. Resets connections that were not accepted, and wakes
-   the sockets that waited for room. */
+/* Turns the listener into a socket, which keeps its place. Resets connections that were not
+   accepted, and wakes the sockets that waited for room. */
 void hafti_io_simulated_listener_ends(hafti_io_simulated_state_t *state,
                                       hafti_io_object_t *listener);
 void hafti_io_simulated_network_stop(hafti_io_simulated_state_t *state);
 
-/* 0, or why it is none. */
+/* Stores the place of an address; 0, or the error because of which it is none. */
 int hafti_io_place_of(const struct sockaddr *address, socklen_t size,
                       hafti_io_place_there_t *place);
 bool hafti_io_is_some_address(const hafti_io_place_there_t *place);
 /* Writes the address as that family shows it, cut to the buffer, and stores its whole size. */
 void hafti_io_place_tell(const hafti_io_place_there_t *place, sa_family_t family, void *address,
                          socklen_t *size);
-/* The place, if it has an address; otherwise with the one that the host has for what it is
-   connected to: that one's, or its own if that has none, either. */
+/* The place as a peer sees it: with its address, if it has one; otherwise with the address of the
+   place that it is connected to, or the host's own if that has none, either. */
 hafti_io_place_there_t hafti_io_place_seen(const hafti_io_place_there_t *place,
                                            const hafti_io_place_there_t *to);
 /* The listener or receiver at the place; NULL: there is none. */
 hafti_io_object_t *hafti_io_object_at(void *const *places, const hafti_io_place_there_t *place);
-/* From now on this object's place is the one that is found there, of the objects at one place. */
+/* Makes this object, of all at its place, the one that is found there. */
 void hafti_io_stand_for_place(void *const *places, hafti_io_place_there_t *place);
 /* Finds a free port there; false: all are taken. */
 bool hafti_io_choose_port(hafti_io_simulated_state_t *state, void *const *places,
                           hafti_io_place_there_t *place);
-/* The place is an object's, with its port, or 0 for one that is chosen. -EADDRINUSE, -ENOMEM. */
+/* Gives the place to an object, with its port, or with one that is chosen for port 0. -EADDRINUSE,
+   -ENOMEM. */
 int hafti_io_occupy(hafti_io_simulated_state_t *state, void **places,
                     hafti_io_place_there_t *place);
 void hafti_io_vacate(void **places, const hafti_io_place_there_t *place);
@@ -436,7 +438,7 @@ void hafti_io_simulated_datagrams_stop(hafti_io_simulated_state_t *state);
 int hafti_io_simulated_files_start(hafti_io_simulated_state_t *state);
 void hafti_io_simulated_files_stop(hafti_io_simulated_state_t *state);
 
-/* One without a name, of which there is no use yet. NULL: no memory. */
+/* Makes a file without a name and without uses. NULL: no memory. */
 hafti_io_file_t *hafti_io_file_new(hafti_io_simulated_state_t *state, mode_t mode);
 void hafti_io_file_stop_using(hafti_io_file_t *file);
 
@@ -457,9 +459,9 @@ int hafti_io_path_look_at(const hafti_io_simulated_state_t *state, hafti_io_file
 int hafti_io_path_begin(hafti_io_file_t *from, const char *path, hafti_io_path_t *place, int fault);
 /* The same for what has to be there. */
 int hafti_io_path_find(hafti_io_file_t *from, const char *path, hafti_io_file_t **file);
-/* A new file, or directory, where nothing is. 0, -ENOMEM, or -ENOENT. */
+/* Makes a file, or directory, where nothing is. 0, -ENOMEM, or -ENOENT. */
 int hafti_io_path_make(hafti_io_simulated_state_t *state, hafti_io_path_t *place, mode_t mode);
-/* From "/" on, of what is there. -ENOENT: it is not below "/". */
+/* Writes the path from "/" on of a file that is there. -ENOENT: it is not below "/". */
 int hafti_io_path_tell(const hafti_io_simulated_state_t *state, const hafti_io_path_t *place,
                        char *into, size_t size);
 
@@ -474,7 +476,7 @@ void hafti_io_go_to(hafti_io_simulated_state_t *state, hafti_io_file_t *director
 void hafti_io_file_status(const hafti_io_file_t *file, struct stat *status);
 
 void hafti_io_directory_sync(hafti_io_simulated_state_t *state, hafti_io_file_t *directory);
-/* The files that are left are visited. */
+/* Called for each file that is left. */
 typedef void hafti_io_file_visit_t(hafti_io_simulated_state_t *state, hafti_io_file_t *file);
 void hafti_io_directories_crash(hafti_io_simulated_state_t *state, hafti_io_file_visit_t *visit);
 
@@ -500,7 +502,7 @@ int hafti_io_calls_bind(int socket, const struct sockaddr *address, socklen_t si
 int hafti_io_calls_shutdown(int socket, int how);
 int hafti_io_calls_real_of(int end);
 const char *hafti_io_calls_host_of(const char *host, int family);
-/* Without the mode that the type has with it. */
+/* Makes a pipe, without the modes that pipe2(2) sets. */
 int hafti_io_simulated_pipe(int ends[2]);
 int hafti_io_simulated_socket(int domain, int type, int protocol);
 int hafti_io_simulated_socketpair(int domain, int type, int protocol, int ends[2]);

@@ -27,13 +27,24 @@ enum { MOST_FILES = 100, MOST = 1 << 20, MOST_SPARE = 64 << 10 };
 
 static long make_folder(const char *folder) {
     long code = hafti_io_system_call(SYS_mkdirat, AT_FDCWD, (long)folder, 0700, 0, 0, 0);
-    return code == 0 || code == -EEXIST
-               ? hafti_io_system_call(SYS_faccessat, AT_FDCWD, (long)folder, W_OK | X_OK, 0, 0, 0)
-               : code;
+    if (code != 0 && code != -EEXIST)
+        return code;
+    code = hafti_io_system_call(SYS_openat, AT_FDCWD, (long)folder,
+                                O_PATH | O_DIRECTORY | O_CLOEXEC, 0, 0, 0);
+    if (code < 0)
+        return code;
+    hafti_io_system_call(SYS_close, code, 0, 0, 0, 0, 0);
+    return hafti_io_system_call(SYS_faccessat, AT_FDCWD, (long)folder, W_OK | X_OK, 0, 0, 0);
 }
 
 int hafti_io_kept_new(const char *folder, const haft_io_run_options_t *options, tape_t **tape) {
     long code = make_folder(folder);
+    if (code == -ENOTDIR)
+        return haft_io_refuse(-ENOTDIR, "haft_io_run",
+                              "requests cannot be kept in '%s', which is a file or below one: name "
+                              "a folder, which is made if it is not there (keep_requests, or "
+                              "HAFT_IO_KEEP_REQUESTS)",
+                              folder);
     if (code != 0)
         dprintf(STDERR_FILENO, "haft-io: requests cannot be kept in %s: %s.\n", folder,
                 strerror((int)-code));
@@ -208,7 +219,7 @@ int haft_io_kept_end(haft_io_kept_t *tape, const struct iovec *request, const st
                      char *path, size_t size) {
     int code = 0;
     hafti_io_worker()->tape = tape->run;
-    hafti_io_tape_leave(tape, hafti_io_this_task());
+    hafti_io_tape_leave(tape);
     if (request != NULL && tape->lost)
         code = -ENOBUFS;
     else if (request != NULL && !take_place())

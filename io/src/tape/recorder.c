@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The back end of a run that is recorded: the real one, whose answers are kept. An operation of the
- * real one may be made of others, which come here, too: the runner's `taped` says so, and they are
- * not kept.
+ * real one may be made of others, which come here, too: the runner's `taped` marks them, and they
+ * are not kept.
  *
  *   answer            | its bytes
  *   read, receive     | those that came
@@ -24,7 +24,7 @@ static void keep_parts(tape_t *tape, const struct iovec *parts, size_t count, si
     }
 }
 
-/* Bytes that there are for the address from which something comes; its size may be larger. */
+/* Bytes of room for the sender's address; the address may be larger. */
 static size_t room_for_address(const hafti_io_operation_t *o) {
     const struct msghdr *message = o->kind == HAFTI_IO_RECEIVE_MESSAGE ? o->buffer : NULL;
     return message != NULL ? message->msg_namelen : o->address_size != NULL ? *o->address_size : 0;
@@ -107,7 +107,24 @@ static ssize_t operate(hafti_io_runner_t *runner, hafti_io_operation_t *operatio
     return done;
 }
 
-/* When the task has returned, so that its answer comes after all others of its turn. */
+/* The real one's shorter way, which may end in its `operate`. */
+static ssize_t transfer(hafti_io_runner_t *runner, enum hafti_io_kind kind, int descriptor,
+                        const void *buffer, size_t size) {
+    tape_t *tape = runner->worker->tape;
+    if (HAFTI_IO_UNLIKELY(runner->taped || tape->keeps))
+        return tape->real->transfer(runner, kind, descriptor, buffer, size);
+    runner->taped = true;
+    ssize_t done = tape->real->transfer(runner, kind, descriptor, buffer, size);
+    runner->taped = false;
+    enum hafti_io_kind kept = kind == HAFTI_IO_RECEIVE ? HAFTI_IO_READ : kind;
+    bool comes = done > 0 && kind != HAFTI_IO_WRITE;
+    hafti_io_keep(runner->worker->tape, HAFTI_IO_TAPED_OPERATION + kept, descriptor, done,
+                  kind == HAFTI_IO_READ_LENT && comes ? *(void *const *)buffer : buffer,
+                  comes ? (size_t)done : 0);
+    return done;
+}
+
+/* Called when the task has returned, so that its answer comes after all others of its turn. */
 static bool watch(hafti_io_worker_t *worker, hafti_io_descriptor_t *entry, int descriptor) {
     bool waits = worker->tape->real->watch(worker, entry, descriptor);
     hafti_io_keep(worker->tape, HAFTI_IO_TAPED_WATCH, descriptor, waits, NULL, 0);
@@ -143,7 +160,7 @@ void hafti_io_record_backend(hafti_io_worker_t *worker) {
     tape->real = real;
     tape->backend = *real;
     tape->backend.operate = operate;
-    tape->backend.transfer = hafti_io_transfer_generally;
+    tape->backend.transfer = transfer;
     tape->backend.watch = real->watch != NULL ? watch : NULL;
     tape->backend.send_last = NULL; /* it is sent by an operation, which has an answer */
     tape->backend.settle = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The back end of a replay, whose answers come from the tape: see recorder.c for what is in them.
-   It knows no descriptor of the system, and never sleeps. */
+   It uses no descriptor of the system, and never sleeps. */
 #include "../system_call.h"
 #include "tapes.h"
 
@@ -19,7 +19,7 @@ static void scatter(const hafti_io_entry_t *entry, size_t from, const struct iov
     }
 }
 
-/* Some bytes of the answer: how many were there, at most `size`. */
+/* Takes at most `size` bytes of the answer; returns how many there were. */
 static size_t take(const hafti_io_entry_t *entry, size_t *from, void *into, size_t size) {
     size_t left = entry->size - *from, now = size < left ? size : left;
     if (now != 0 && into != NULL)
@@ -156,7 +156,7 @@ static int close_one(hafti_io_worker_t *worker, int descriptor) {
     return code;
 }
 
-/* The tape has the time. */
+/* Sets the clock: the tape has the time. */
 static void poll_tape(hafti_io_worker_t *worker, int64_t nanoseconds) {
     (void)worker, (void)nanoseconds;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The order of a replay. The loop asks which task goes on, and the tape says it. A task that asks
- * for an answer which is not next waits, without anything that would wake it: when the tape says
- * that it goes on, its cell is won here. All other waits, for locks, channels and times, are those
- * of the run that was recorded, and end as they did there.
+ * The order of a replay. The loop asks the tape which task goes on. A task that asks for an answer
+ * which is not next waits, without anything that would wake it: when the tape has its turn next,
+ * its cell is won here. All other waits, for locks, channels and times, are those of the run that
+ * was recorded, and end as they did there.
  */
 #include "replaying.h"
 #include "../resting.h"

@@ -17,20 +17,20 @@ static inline enum hafti_io_kind hafti_io_taped_kind(const hafti_io_operation_t 
 /* Lets the runner's task wait until its answer is next. */
 const hafti_io_entry_t *hafti_io_tape_await(hafti_io_runner_t *runner, unsigned kind,
                                             int descriptor);
-/* The task that goes on by the tape; NULL: the time may be another now, which the loop has to look
-   at. */
+/* The task that goes on by the tape; NULL: the time may have changed, and the loop has to look at
+   it. */
 haft_io_task_t *hafti_io_tape_next(hafti_io_worker_t *worker);
 
-/* A call of the library as a whole: what it asks for meanwhile is not kept. Its answer is a number
-   and bytes. */
+/* A call of the library that is kept as a whole, without the calls that it makes. Its answer is a
+   number and bytes. */
 typedef struct hafti_io_taped_call {
     hafti_io_tape_t *tape; /* NULL: it is neither kept nor answered */
     hafti_io_runner_t *runner;
     unsigned kind;
     int descriptor;
 } hafti_io_taped_call_t;
-/* For the calling task. In a replay the answer is there, in `*entry`; otherwise that is NULL, and
-   the call is to be made. A call that is unwound by a cancel is kept as one. */
+/* To be used by the calling task. In a replay the answer is there, in `*entry`; otherwise that is
+   NULL, and the call is to be made. A call that is unwound by a cancel is kept as one. */
 #define HAFTI_IO_TAPED_CALL __attribute__((cleanup(hafti_io_tape_unwound))) hafti_io_taped_call_t
 hafti_io_taped_call_t hafti_io_tape_begins(unsigned kind, int descriptor,
                                            const hafti_io_entry_t **entry);

@@ -15,12 +15,12 @@
  *   the end   a byte 0, or the end of the file, also within an entry
  *
  * Answers follow the RUN of the task that got them. Tasks are numbered as they are spawned, from 0,
- * which is the first task of the run. recorder.c and taped_system.c say what the bytes of an answer
- * are.
+ * which is the first task of the run. recorder.c and taped_system.c describe the bytes of an
+ * answer.
  *
  * The file is mapped, a part at a time, so that nothing is lost when the process is killed. Each
  * part has its blocks from the beginning: where the file system is full the recording ends with a
- * word, and the run goes on. The calls are the system's own, because libhaft-posix has others.
+ * message, and the run goes on. The calls are the system's own, because libhaft-posix has others.
  */
 #include "tape.h"
 #include "../system_call.h"
@@ -180,7 +180,7 @@ static void unmap(hafti_io_tape_t *tape) {
     tape->part = NULL;
 }
 
-/* A part of memory only, written again and again, once nothing more is kept. */
+/* Maps memory that is written again and again, once nothing more is kept. */
 static void map_nothing(hafti_io_tape_t *tape) {
     static unsigned char nowhere[PAGE]; /* of all tapes, since nobody reads it */
     tape->at = nowhere;
@@ -212,7 +212,7 @@ static size_t place_of(const hafti_io_tape_t *tape) {
     return tape->part_at + (size_t)(tape->at - tape->part);
 }
 
-/* Memory for as much again; for a request as long as it may take more. */
+/* Doubles the memory; for a request only up to its limit. */
 static bool grow(hafti_io_tape_t *tape) {
     size_t used = tape->part != NULL ? (size_t)(tape->at - tape->part) : 0,
            size = 2 * tape->part_size + PAGE;
@@ -237,7 +237,7 @@ void hafti_io_tape_turn(hafti_io_tape_t *tape) {
     }
     if (tape->grows && tape->run == NULL)
         hafti_io_misuse("There is no memory for what blocking work has asked the system for.");
-    if (tape->grows) { /* what it has is for nothing, and the request may go on for long */
+    if (tape->grows) { /* the record is of no use, and the request may go on for long */
         free(tape->part);
         tape->part = NULL;
         tape->part_size = 0;
@@ -521,25 +521,18 @@ static HAFTI_IO_COLD bool grow_tasks(hafti_io_tape_t *tape) {
 
 /* False: there is no memory. */
 static bool put_number(hafti_io_tape_t *tape, const haft_io_task_t *task, uint32_t number,
-                       uint32_t request) {
+                       const hafti_io_tape_t *request) {
     if (tape->numbers_used >= tape->numbers_size / 2 && !grow_numbers(tape))
         return false;
     hafti_io_number_of_t *place = find(tape, task);
     tape->numbers_used += place->task == NULL;
-    *place = (hafti_io_number_of_t){task, number, request};
+    *place = (hafti_io_number_of_t){task, number, request != NULL ? request->place + 1 : 0,
+                                    request != NULL ? request->use : 0};
     return true;
 }
 
 bool hafti_io_tape_enter(hafti_io_tape_t *request, const haft_io_task_t *task, uint32_t number) {
-    return put_number(request->run, task, number, request->place + 1);
-}
-
-void hafti_io_tape_leave(hafti_io_tape_t *request, const haft_io_task_t *first) {
-    hafti_io_tape_t *run = request->run;
-    find(run, first)->request = 0;
-    for (size_t i = 0; request->spawned > 1 && i < run->numbers_size; i++)
-        if (run->numbers[i].request == request->place + 1)
-            run->numbers[i].request = 0;
+    return put_number(request->run, task, number, request);
 }
 
 /* A task that is spawned for what is off the record (haft_io_kept_pause) is of no request: a replay
@@ -559,7 +552,7 @@ void hafti_io_tape_spawned(hafti_io_tape_t *tape, haft_io_task_t *task) {
         spawned_by_request(tape, task);
         return;
     }
-    if (!put_number(tape, task, tape->spawned, 0) ||
+    if (!put_number(tape, task, tape->spawned, NULL) ||
         (tape->replays && tape->spawned == tape->tasks_room && !grow_tasks(tape)))
         hafti_io_misuse("There is no memory for the numbers of the tasks of a run that is recorded "
                         "or replayed.");
@@ -568,13 +561,20 @@ void hafti_io_tape_spawned(hafti_io_tape_t *tape, haft_io_task_t *task) {
     tape->spawned++;
 }
 
+/* NULL: it is of none, or of one that has ended. */
+static hafti_io_tape_t *request_of(const hafti_io_tape_t *run, const hafti_io_number_of_t *place) {
+    if (place == NULL || place->request == 0)
+        return NULL;
+    hafti_io_tape_t *request = run->requests[place->request - 1];
+    return request->use == place->use ? request : NULL;
+}
+
 /* Makes the worker's tape that of the task's request; NULL: it is of none. */
 static hafti_io_tape_t *turn_to_request(hafti_io_worker_t *worker, const haft_io_task_t *task,
                                         uint32_t *number) {
     hafti_io_tape_t *run = worker->tape->run != NULL ? worker->tape->run : worker->tape;
     const hafti_io_number_of_t *place = run->numbers_size != 0 ? find(run, task) : NULL;
-    hafti_io_tape_t *request =
-        place != NULL && place->request != 0 ? run->requests[place->request - 1] : NULL;
+    hafti_io_tape_t *request = request_of(run, place);
     worker->tape = request != NULL ? request : run;
     *number = request != NULL ? place->number : 0;
     return request;

@@ -21,8 +21,8 @@
 
 #include "../workers.h"
 
-/* The kinds of entries, and what people call each. The numbers are part of the format; those of
-   operations follow TAPED_OPERATION, in the order of HAFTI_IO_KINDS. */
+/* The kinds of entries, and the name of each for people. The numbers are part of the format; those
+   of operations follow TAPED_OPERATION, in the order of HAFTI_IO_KINDS. */
 /* clang-format off */
 #define HAFTI_IO_TAPED_KINDS(one) \
     one(CLOSE, "close") one(WATCH, "wait without a stack") one(POLLED, "poll") \
@@ -78,6 +78,7 @@ typedef struct hafti_io_number_of {
     const haft_io_task_t *task;
     uint32_t number;
     uint32_t request; /* 1 + the place in `requests` of the one whose task it is; 0: of none */
+    uint32_t use;     /* of that place: another is over, and none has the task */
 } hafti_io_number_of_t;
 
 typedef struct hafti_io_tape {
@@ -106,7 +107,7 @@ typedef struct hafti_io_tape {
     hafti_io_backend_t backend;
     hafti_io_simulated_t simulated; /* of a replay */
     hafti_io_worker_t *worker;
-    /* The program asks for this, which is not what the tape has. */
+    /* Called when the program asks for this, and the tape has something else. */
     void (*differs)(struct hafti_io_tape *tape, unsigned kind, int descriptor)
         __attribute__((noreturn));
     const char *asked; /* the function of the C library that is asked for; or NULL */
@@ -120,6 +121,7 @@ typedef struct hafti_io_tape {
     struct hafti_io_tape *run; /* the worker's own; NULL: it is no request's */
     struct hafti_io_tape *next_spare;
     uint32_t place;    /* in `requests` */
+    uint32_t use;      /* of the place, by so many requests before this one */
     int64_t begins_at; /* by the clock of the loop */
     /* A replay of a request: what it was, and its answer; without base: of a run. */
     struct iovec request, answer, command;
@@ -131,13 +133,13 @@ typedef struct hafti_io_tape {
 /* 0, or an error of the system, -EEXIST if it `is_new` and there is a file; the head of the file is
    written. */
 int hafti_io_tape_make(hafti_io_tape_t *tape, const char *path, bool is_new);
-/* 0, after a look at the head; -EINVAL after a word on standard error: it is no tape for this
+/* Reads the head: 0, or -EINVAL, after a message on standard error, if it is no tape for this
    program. */
 int hafti_io_tape_load(hafti_io_tape_t *tape, const char *path);
-/* Cuts the file to what is in it, which stays there. */
+/* Cuts the file to its contents, which stay there. */
 void hafti_io_tape_rest(hafti_io_tape_t *tape);
 void hafti_io_tape_free(hafti_io_tape_t *tape);
-/* In a child of fork: the file is the parent's. */
+/* To be called in a child of fork: the file is the parent's. */
 void hafti_io_tape_forget(hafti_io_tape_t *tape);
 /* Takes the request that was kept, if the file is of one: it stands before the run. */
 void hafti_io_tape_take_request(hafti_io_tape_t *tape);
@@ -200,7 +202,7 @@ static inline void hafti_io_tape_take(hafti_io_tape_t *tape) {
     tape->next.after = NULL;
     tape->entries++;
 }
-/* The answer to what needs no wait: it has to be next, and to fit. */
+/* The answer to a call that needs no wait: it has to be next, and to fit. */
 const hafti_io_entry_t *hafti_io_tape_answer(hafti_io_tape_t *tape, unsigned kind, int descriptor);
 /*
  * A replay has the numbers of the descriptors that the tape gives, so that the program's own calls
@@ -237,13 +239,15 @@ int64_t hafti_io_tape_number(hafti_io_tape_t *tape, unsigned kind, int64_t value
 void hafti_io_tape_bytes(hafti_io_tape_t *tape, unsigned kind, void *bytes, size_t size);
 
 void hafti_io_tape_spawned(hafti_io_tape_t *tape, haft_io_task_t *task);
-/* The task is one of the request from now on, under this number; false: no memory. */
+/* Makes the task one of the request, under this number; false: no memory. */
 bool hafti_io_tape_enter(hafti_io_tape_t *request, const haft_io_task_t *task, uint32_t number);
 /* No task is one of the request any more. */
-void hafti_io_tape_leave(hafti_io_tape_t *request, const haft_io_task_t *first);
-/* The task goes on now. */
+static inline void hafti_io_tape_leave(hafti_io_tape_t *request) {
+    request->use++;
+}
+/* To be called when the task goes on. */
 void hafti_io_tape_goes_on(hafti_io_worker_t *worker, const haft_io_task_t *task);
-/* Around calls of the system whose answer is kept as something else, to the end of the block:
+/* Put around calls of the system whose answers are kept in another form, to the end of the block:
    libhaft-posix may make them, and would keep them, too. */
 #define HAFTI_IO_UNTAPED                                                                           \
     __attribute__((cleanup(hafti_io_tape_again), unused)) hafti_io_runner_t *untaped =             \

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Blocking work of a run that has a tape. The work's memory is the program's, which the library
- * does not know. So a replay calls the function again, on a thread as the pool has them, when the
- * tape says that it had ended: it computes the same again. The answers of the C library to it,
- * which come by libhaft-posix, are kept with the answer of the work.
+ * does not know. So a replay calls the function again, on a thread as the pool has them, when it
+ * has ended by the tape: it computes the same again. The answers of the C library to it, which come
+ * by libhaft-posix, are kept with the answer of the work.
  */
 #include "../operations.h"
 #include "replaying.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A run with a tape: whether options or the environment name one, its beginning and its end, and
- * the word where a program asks for something else than the tape has.
+ * the message where a program asks for something else than the tape has.
  */
 #include "addresses.h"
 #include "tapes.h"
@@ -16,7 +16,7 @@ typedef hafti_io_tape_t tape_t;
 
 /* ---- Where the two part ---- */
 
-/* So that a debugger can stop there: before the process ends, while all is as it was. */
+/* A place for a breakpoint: before the process ends, while all is as it was. */
 __attribute__((noinline, noreturn)) static void haft_io_replay_ends(void) {
     enum { STATUS = 3 };
     fflush(NULL);
@@ -53,7 +53,7 @@ static void tell_frames(const haft_io_task_t *task, int64_t number) {
     backtrace_symbols_fd(addresses, count, STDERR_FILENO);
 }
 
-/* Tells why the task, whose turn it is by the tape, does not go on. */
+/* Prints why the task, whose turn it is by the tape, does not go on. */
 static void tell_state(const haft_io_task_t *task) {
     const hafti_io_runner_t *runner = task != NULL ? task->runner : NULL;
     if (task == NULL || hafti_io_state(task) == HAFTI_IO_ENDED)
@@ -78,7 +78,7 @@ static const haft_io_task_t *find_asker(tape_t *tape, unsigned *kind, int *descr
     return last;
 }
 
-/* Its line, which is the second of the text. */
+/* Prints the request's line, which is the second of the text. */
 static void tell_request(const struct iovec *request) {
     const char *text = request->iov_base;
     const char *line = text != NULL ? memchr(text, '\n', request->iov_len) : NULL;
@@ -128,7 +128,7 @@ __attribute__((noreturn)) static void differs(tape_t *tape, unsigned kind, int d
     haft_io_replay_ends();
 }
 
-/* ---- What asks for a tape ---- */
+/* ---- The options and the environment ---- */
 
 static struct {
     uint32_t lock;

@@ -21,7 +21,7 @@
  *   asked | asked_back | the kernel
  *   no    |            | has stopped, or was never asked; `code` is why, if that is an error
  *   yes   | no         | adds to the queue
- *   yes   | yes        | may still do so, until it says that it has stopped
+ *   yes   | yes        | may still do so, until it reports that it has stopped
  */
 #include "../backends.h"
 #include "uring.h"
@@ -117,7 +117,7 @@ static void arrivals_free(arrivals_t *arrivals) {
     free(arrivals);
 }
 
-/* The kernel is asked, or was. False: the descriptor is to be polled. */
+/* Asks the kernel, unless it was asked before. False: the descriptor is to be polled. */
 static bool kernel_asked(state_t *state, hafti_io_descriptor_t *known, int descriptor,
                          bool receives) {
     arrivals_t *arrivals = known->arrivals;
@@ -180,7 +180,8 @@ static int take_accepted(const hafti_io_descriptor_t *known) {
 
 /* ---- Bytes that the kernel receives by itself ---- */
 
-/* False: a task waits for it, or there is much, or no memory: it takes the whole block. */
+/* Appends a copy of the bytes. False: a task waits for them, they are many, or there is no memory:
+   the whole block is taken. */
 static bool append_copy(arrivals_t *receives, const hafti_io_lent_t *block, int size) {
     bool is_awaited =
         receives->count == 0 && !hafti_io_ring_empty(&receives->entry->waiters[HAFTI_IO_INWARD]);
@@ -253,7 +254,7 @@ static ssize_t take_received(arrivals_t *receives, const void **bytes) {
         return take_copies(receives, bytes);
     hafti_io_lent_t *block = take_first(receives);
     ssize_t size = block->result - (ssize_t)block->from;
-    if (HAFTI_IO_UNLIKELY(block->from != 0)) { /* it is given back by where it begins */
+    if (HAFTI_IO_UNLIKELY(block->from != 0)) { /* it is given back by the address of its contents */
         memmove(block->bytes, block->bytes + block->from, (size_t)size);
         block->from = 0;
     }
@@ -348,7 +349,7 @@ HAFTI_IO_HOT ssize_t hafti_io_uring_read_arrived(hafti_io_runner_t *runner,
     return hafti_io_transfer_generally(runner, HAFTI_IO_READ_LENT, descriptor, bytes, 0);
 }
 
-/* Where the kernel has been asked for it, which it is mostly. */
+/* Reads where the kernel has been asked already, as mostly. */
 HAFTI_IO_HOT ssize_t hafti_io_uring_read_lent(hafti_io_runner_t *runner, enum hafti_io_kind kind,
                                               int descriptor, const void *bytes, size_t size) {
     (void)kind, (void)size;
@@ -468,7 +469,7 @@ static ssize_t receive_arrived(arrivals_t *receives, const hafti_io_operation_t 
     return (ssize_t)copied;
 }
 
-/* The other events the kernel knows. */
+/* Asks the kernel for the other events. */
 static ssize_t poll_arrived(state_t *state, const hafti_io_descriptor_t *known,
                             const hafti_io_operation_t *operation) {
     if (!hafti_io_stop_arrivals(state, known))
@@ -506,8 +507,8 @@ HAFTI_IO_COLD ssize_t hafti_io_use_arrivals(state_t *state, hafti_io_descriptor_
 
 /* ---- The end ---- */
 
-/* The kernel resets a connection of which something was not read, and would end this one well: it
-   has given it all away. */
+/* The kernel resets a connection whose bytes were not all read. It has given the bytes of this one
+   away, and would close it in order: so a linger of 0 makes the close a reset. */
 void hafti_io_close_arrivals(state_t *state, arrivals_t *arrivals) {
     await_stop(state, arrivals);
     if (arrivals->receives && arrivals->count != 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Requests of tasks to io_uring: to do an operation, or to say when a descriptor is ready for it.
+ * Requests of tasks to io_uring: to do an operation, or to report when a descriptor is ready for
+ * it.
  *
  * A request lies in the frame of the task that waits. The kernel may write to its buffer until it
  * has completed the request. So a cancelled task asks for the request back, and waits with a second
@@ -14,8 +15,8 @@
 typedef hafti_io_uring_state_t state_t;
 typedef hafti_io_uring_request_t request_t;
 
-/* Until the kernel has answered the first; an answer to the second, which may be the same, wakes
-   the task, too. */
+/* Waits until the kernel has answered the first request; an answer to the second, which may be the
+   same, wakes the task, too. */
 void hafti_io_uring_await_answer(request_t *request, request_t *other, haft_io_task_t *task,
                                  enum hafti_io_kind kind) {
     while (!request->done) {
@@ -25,9 +26,9 @@ void hafti_io_uring_await_answer(request_t *request, request_t *other, haft_io_t
     }
 }
 
-/* After a cancel, or when its descriptor was closed: until the kernel has done with the buffer. The
-   kernel does not find a request (-ENOENT) that is on its way from a poll to one of its threads,
-   where it would wait forever. */
+/* Withdraws a request after a cancel, or when its descriptor was closed; returns when the kernel no
+   longer uses the buffer. The kernel does not find a request (-ENOENT) that is on its way from a
+   poll to one of its threads, where it would wait forever. */
 HAFTI_IO_COLD void hafti_io_uring_withdraw(request_t *request, haft_io_task_t *task,
                                            enum hafti_io_kind kind) {
     request_t back;
@@ -64,9 +65,9 @@ static void prepare(struct io_uring_sqe *entry, const hafti_io_operation_t *o, i
                             (uint64_t)-1);
 }
 
-/* One request of the kernel: the operation itself, for a descriptor of that nature, or
-   (HAFTI_IO_UNKNOWN) that the descriptor be ready. Every task that waits has these frames on its
-   stack: they are kept small. */
+/* Makes one request to the kernel: the operation itself, for a descriptor of that nature, or
+   (HAFTI_IO_UNKNOWN) a wait until the descriptor is ready. Every task that waits has these frames
+   on its stack: they are kept small. */
 __attribute__((noinline)) int hafti_io_uring_ask(hafti_io_runner_t *runner,
                                                  hafti_io_descriptor_t *known,
                                                  const hafti_io_operation_t *operation,
@@ -99,7 +100,7 @@ int hafti_io_uring_await(hafti_io_runner_t *runner, hafti_io_descriptor_t *known
     int code = turn == 0 && !hafti_io_uring_is_crowded(runner->worker)
                    ? hafti_io_uring_ask(runner, known, operation, HAFTI_IO_UNKNOWN)
                    : -EINVAL;
-    /* Which the kernel says of a file. */
+    /* The kernel returns -EINVAL for a file. */
     return code == -EINVAL ? hafti_io_await_edge(runner, known, operation, turn) : code;
 }
 

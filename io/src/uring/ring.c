@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A worker's ring of io_uring: room for requests, what the kernel is told, and the completions, of
- * which each wakes a waiter. The files above make the requests, and give each its data, by which
- * its completion is known.
+ * A worker's ring of io_uring: room for requests, their submission, and the completions, each of
+ * which wakes a waiter. The files above make the requests, and give each its data, by which its
+ * completion is known.
  *
  *   data                 | the completion is of
  *   &woken, &edges       | the worker's waker, or its epoll, which is readable
@@ -64,7 +64,7 @@ void hafti_io_uring_ask_back(state_t *state, void *data) {
     io_uring_sqe_set_data(entry, &ignored);
 }
 
-/* OPERATION_BY_INDEX: of a ring that the kernel knows by its index alone (thread_ring.c). */
+/* OPERATION_BY_INDEX: for a ring that has an index and no descriptor (thread_ring.c). */
 #define OPERATION_BY_INDEX (1U << 31) /* IORING_REGISTER_USE_REGISTERED_RING */
 
 int hafti_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
@@ -108,7 +108,7 @@ bool hafti_io_uring_unwatch_both(state_t *state) {
 
 /* ---- Completions ---- */
 
-/* Everything was answered that there was to answer. */
+/* Called when every request was answered. */
 static void settled(state_t *state) {
     state->settled++;
     for (unsigned i = 0; i < state->lent_count; i++)

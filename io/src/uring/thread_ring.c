@@ -26,7 +26,7 @@ static bool has_key;
 
 enum { RINGS_BY_INDEX = 1U << 13 }; /* IORING_FEAT_REG_REG_RING */
 
-/* The newest way of setting it up that the kernel takes. */
+/* Sets the ring up in the newest way that the kernel accepts. */
 static int set_up(struct io_uring *ring) {
     static const unsigned ways[] = {IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
                                     IORING_SETUP_COOP_TASKRUN, 0};
@@ -123,7 +123,7 @@ int hafti_io_uring_descriptor(const hafti_io_worker_t *worker) {
 
 /* ---- Beginning and end of a run ---- */
 
-/* Nothing that the kernel was asked for is left. */
+/* Whether no request to the kernel is left. */
 static bool is_quiet(state_t *state) {
     return hafti_io_uring_unwatch_both(state) && hafti_io_stop_providing(state);
 }
@@ -137,7 +137,7 @@ void hafti_io_uring_stop(hafti_io_worker_t *worker) {
     if (keeps) {
         hafti_io_free_provided(state->provided);
         state->provided = NULL;
-        /* Runs in steps have one each. */
+        /* Each run in steps has a ring of its own. */
         keeps = pthread_getspecific(kept) == NULL && pthread_setspecific(kept, state) == 0;
     }
     if (!keeps)

@@ -26,18 +26,18 @@ typedef hafti_io_uring_request_t request_t;
 typedef hafti_io_sending_t sending_t;
 typedef hafti_io_uring_state_t state_t;
 
-/* Others that the same poll has woken go on after this task, and are likely to send, too, or have
-   been asked for something already: one system call then takes what all of them send. */
+/* Whether other tasks are likely to send, too: the same poll has woken them, and they go on after
+   this one; or requests are queued already. One system call then submits all of their sends. */
 static bool others_send(const hafti_io_worker_t *worker) {
     const state_t *state = worker->backend_state;
     return !hafti_io_ring_empty(&worker->polled) || io_uring_sq_ready(&state->ring) != 0;
 }
-/* Sends that are queued leave with the next poll, which waits for the turn of a task that
-   computes. */
+/* Whether the next poll comes soon: queued sends leave with it, and it would wait for the turn of a
+   task that computes. */
 static bool polls_soon(const hafti_io_worker_t *worker) {
     return worker->unlooked != 1; /* a turn takes less than the time between two polls */
 }
-/* Not if the result would differ from that of a send that is tried. */
+/* False if the result would differ from that of a send that is tried. */
 static bool sends_with_others(const hafti_io_runner_t *runner, int flags) {
     return others_send(runner->worker) && polls_soon(runner->worker) &&
            (flags & ~MSG_NOSIGNAL) == 0 && !hafti_io_is_withdrawn(runner);
@@ -57,12 +57,11 @@ static bool kernel_does(const hafti_io_runner_t *runner, const hafti_io_operatio
 /* ---- Operations ---- */
 
 /* Returns the events with which the kernel has ended a wait, so that poll(2) need not be asked
-   again; or 0. */
+   again; or 0. (After an error or a hang-up the kernel may give the event that woke it, which is
+   not always what holds: a listener that was shut down gives POLLERR, and poll(2) POLLHUP.) */
 static short awaited_events(const hafti_io_operation_t *operation, int ready) {
-    const short always = POLLERR | POLLHUP;
-    return operation->kind == HAFTI_IO_POLL && ready > 0
-               ? (short)(ready & (operation->flags | always))
-               : 0;
+    bool holds = ready > 0 && (ready & (POLLERR | POLLHUP)) == 0;
+    return operation->kind == HAFTI_IO_POLL && holds ? (short)(ready & operation->flags) : 0;
 }
 
 static ssize_t operate_on(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,

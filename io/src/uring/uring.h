@@ -32,12 +32,12 @@ struct hafti_io_uring_state {
                           kernel to give it */
     hafti_io_provided_t *provided; /* NULL: not needed yet */
     bool sends_at_once;  /* a send without an answer has been made when the kernel has taken it */
-    int signal, signals; /* see "a descriptor" in uring.c; -1: none */
-    uint64_t settled;    /* counts how often it had taken and answered all that it was asked for */
+    int signal, signals; /* see "a descriptor" in thread_ring.c; -1: none */
+    uint64_t settled;    /* counts how often every request was taken and answered */
     /* To be given back then: what is sent with the next poll; NULL where that has failed. */
     unsigned lent_count;
     hafti_io_lent_t *lent[HAFTI_IO_MOST_SENT];
-    /* By a completion; a pointer, since the ring stands below what arrives. */
+    /* Called by a completion; a pointer, since ring.c is a floor below arrivals.c. */
     void (*arrived)(hafti_io_uring_state_t *state, hafti_io_arrivals_t *arrivals,
                     const struct io_uring_cqe *completion);
 };
@@ -53,42 +53,43 @@ bool hafti_io_uring_is_refusal(int code);
 static inline bool hafti_io_uring_has_number(const struct io_uring *ring) {
     return ring->ring_fd >= 0;
 }
-/* The kernel takes what it was asked for, or some of it: it takes no more while it keeps
-   completions that had no room. */
+/* Submits the requests, or some of them: the kernel takes no more while it keeps completions that
+   had no room. */
 void hafti_io_uring_submit(hafti_io_uring_state_t *state);
-/* The kernel is to tell when the worker's waker, or its epoll, is readable; and no more, with false
-   if it cannot be told. */
+/* Asks the kernel to report when the worker's waker, or its epoll, is readable. The second function
+   ends that, and returns false if the kernel takes no requests any more. */
 HAFTI_IO_COLD void hafti_io_uring_watch_both(hafti_io_uring_state_t *state);
 bool hafti_io_uring_unwatch_both(hafti_io_uring_state_t *state);
 
-/* When the kernel has taken some, since there is no room. */
+/* Returns an entry after the kernel has taken some, since there was no room. */
 HAFTI_IO_COLD struct io_uring_sqe *hafti_io_uring_next_entry(hafti_io_uring_state_t *state);
 static inline struct io_uring_sqe *hafti_io_uring_entry(hafti_io_uring_state_t *state) {
     struct io_uring_sqe *entry = io_uring_get_sqe(&state->ring);
     return HAFTI_IO_LIKELY(entry != NULL) ? entry : hafti_io_uring_next_entry(state);
 }
-/* The kernel is to cancel what has this data. */
+/* Asks the kernel to cancel the request with this data. */
 void hafti_io_uring_ask_back(hafti_io_uring_state_t *state, void *data);
 /* Like io_uring_register(2), but also for a ring that has no number. */
 int hafti_io_uring_register(const struct io_uring *ring, unsigned operation, void *argument,
                             unsigned count);
 /* Checks the result of a submit: reports it if the system refuses io_uring by now. */
 void hafti_io_uring_check(int code);
-/* Tells their waiters. */
+/* Takes the completions, and wakes their waiters. */
 void hafti_io_uring_take_completions(hafti_io_uring_state_t *state);
 /* A poll that does not wait, in a task. */
 HAFTI_IO_COLD void hafti_io_uring_look(hafti_io_uring_state_t *state);
 
 /* ---- Requests of tasks (asking.c) ---- */
 
-/* In the frame of a task that waits. */
+/* A request, in the frame of a task that waits. */
 typedef struct hafti_io_uring_request {
     hafti_io_waiter_t waiter;
     int result;
     bool done;
 } hafti_io_uring_request_t;
 
-/* The kernel is asked for it with the next poll. Until it has answered, the task stays here. */
+/* Makes the request, which is submitted with the next poll. Until the kernel has answered, the task
+   stays on this thread. */
 static inline void hafti_io_uring_begin(haft_io_task_t *task, struct io_uring_sqe *entry,
                                         hafti_io_uring_request_t *request) {
     request->done = false;
@@ -97,14 +98,15 @@ static inline void hafti_io_uring_begin(haft_io_task_t *task, struct io_uring_sq
     if (HAFTI_IO_UNLIKELY(task->worker->shared))
         task->runner->stays++;
 }
-/* Until the kernel has answered the first; an answer to the second, which may be the same, wakes
-   the task, too. */
+/* Waits until the kernel has answered the first request; an answer to the second, which may be the
+   same, wakes the task, too. */
 void hafti_io_uring_await_answer(hafti_io_uring_request_t *request, hafti_io_uring_request_t *other,
                                  haft_io_task_t *task, enum hafti_io_kind kind);
-/* After a cancel, or when its descriptor was closed: until the kernel has done with the buffer. */
+/* Withdraws a request after a cancel, or when its descriptor was closed; returns when the kernel no
+   longer uses the buffer. */
 HAFTI_IO_COLD void hafti_io_uring_withdraw(hafti_io_uring_request_t *request, haft_io_task_t *task,
                                            enum hafti_io_kind kind);
-/* When it has been waited for. */
+/* The answer to a request that has been waited for. */
 static inline int hafti_io_uring_answer(hafti_io_uring_request_t *request, haft_io_task_t *task,
                                         enum hafti_io_kind kind, uint8_t nature) {
     if (HAFTI_IO_UNLIKELY(!request->done))
@@ -147,8 +149,8 @@ static inline void hafti_io_uring_prepare_send(struct io_uring_sqe *entry, int d
     io_uring_prep_send(entry, descriptor, buffer, hafti_io_uring_at_once(size),
                        MSG_NOSIGNAL | MSG_DONTWAIT);
 }
-/* One request of the kernel: the operation itself, for a descriptor of that nature, or
-   (HAFTI_IO_UNKNOWN) that the descriptor be ready. */
+/* Makes one request to the kernel: the operation itself, for a descriptor of that nature, or
+   (HAFTI_IO_UNKNOWN) a wait until the descriptor is ready. */
 int hafti_io_uring_ask(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
                        const hafti_io_operation_t *operation, uint8_t nature);
 /* Tries the operation, after `turn` waits in vain. -EAGAIN: it has to wait. */
@@ -183,20 +185,20 @@ static inline void hafti_io_provide(hafti_io_provided_t *provided, unsigned slot
                           io_uring_buf_ring_mask(HAFTI_IO_MOST_PROVIDED), 0);
     io_uring_buf_ring_advance(provided->ring, 1);
 }
-/* The kernel had less memory than came at once. */
+/* Provides more memory, after more bytes came at once than the kernel had memory for. */
 HAFTI_IO_COLD void hafti_io_provide_more(const hafti_io_uring_state_t *state,
                                          hafti_io_provided_t *provided);
-/* The kernel has been provided with more memory than at first: then a poll waits no longer than a
-   second, and this is to be called after it. */
+/* Whether the kernel has been provided with more memory than at first. Then a poll waits no longer
+   than a second, and this is to be called after it. */
 bool hafti_io_provides_many(const hafti_io_uring_state_t *state);
 void hafti_io_provide_no_more_than_needed(hafti_io_uring_state_t *state);
-/* At the end of the run, or when the ring is gone, the memory that the kernel had. */
+/* Takes the memory back that the kernel had, at the end of the run or when the ring is gone. */
 bool hafti_io_stop_providing(const hafti_io_uring_state_t *state);
 void hafti_io_free_provided(hafti_io_provided_t *provided);
 
 /* ---- What arrives by itself (arrivals.c) ---- */
 
-/* The events of poll(2) that what has arrived is. */
+/* The events of poll(2) of a descriptor for which something has arrived. */
 enum { HAFTI_IO_ARRIVED = POLLIN | POLLRDNORM };
 
 /* Arrivals that the kernel delivers without further requests; `entry->arrivals` while it may, or
@@ -206,8 +208,8 @@ struct hafti_io_arrivals {
     hafti_io_descriptor_t *entry;
     int descriptor;
     bool receives;         /* bytes in lent memory; else connections, each in a block without any */
-    bool asked;            /* the kernel has not said that it has stopped */
-    bool asked_back;       /* but was told to */
+    bool asked;            /* the kernel has not reported that it has stopped */
+    bool asked_back;       /* but was told to stop */
     hafti_io_lent_t *last; /* of a queue, in a circle; not NULL if `count` is not 0 */
     unsigned count;
     int code; /* the error that has ended it, for the next reader; or 0 */
@@ -219,12 +221,13 @@ hafti_io_transfer_t hafti_io_uring_read_lent;
 /* A connection, or bytes in lent memory: waits for the next. */
 ssize_t hafti_io_take_arrival(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
                               hafti_io_operation_t *operation);
-/* Before another operation that does not just write: a poll or a read is of what has arrived, if
-   there is something. -EAGAIN: the kernel is to be asked, and gives nothing by itself meanwhile. */
+/* To be called before another operation that does not just write: serves a poll or a read from what
+   has arrived, if there is something. -EAGAIN: the kernel is to be asked, and gives nothing by
+   itself meanwhile. */
 ssize_t hafti_io_use_arrivals(hafti_io_uring_state_t *state, hafti_io_descriptor_t *known,
                               const hafti_io_operation_t *operation);
-/* For a caller that asks the kernel about the descriptor, whose entry may be NULL. True: something
-   has arrived before, and the kernel gives nothing more by itself. */
+/* Stops the arrivals for a caller that asks the kernel about the descriptor, whose entry may be
+   NULL. True: something has arrived before, and the kernel gives nothing more by itself. */
 bool hafti_io_stop_arrivals(hafti_io_uring_state_t *state, const hafti_io_descriptor_t *known);
 static inline bool hafti_io_has_arrived(const hafti_io_descriptor_t *known) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
@@ -237,24 +240,25 @@ static inline short hafti_io_arrived_events(const hafti_io_descriptor_t *known, 
         return 0;
     return (short)((events & HAFTI_IO_ARRIVED) | (arrivals->code != 0 ? POLLERR : 0));
 }
-/* Bytes may arrive, none have, and no other task waits for them: hafti_io_wait_to_read does. */
+/* Whether bytes may arrive, none have, and no other task waits for them: then hafti_io_wait_to_read
+   waits for them. */
 static inline bool hafti_io_may_arrive_for(const hafti_io_descriptor_t *known) {
     const hafti_io_arrivals_t *arrivals = known->arrivals;
     return arrivals != NULL && arrivals->receives && arrivals->asked &&
            !hafti_io_has_arrived(known) && hafti_io_ring_empty(&known->waiters[HAFTI_IO_INWARD]);
 }
-/* The next bytes, of those that have arrived. */
+/* Reads the next of the bytes that have arrived. */
 ssize_t hafti_io_uring_read_arrived(hafti_io_runner_t *runner, hafti_io_descriptor_t *known,
                                     int descriptor, const void **bytes);
-/* By a completion. */
+/* Called by a completion. */
 void hafti_io_arrived(hafti_io_uring_state_t *state, hafti_io_arrivals_t *arrivals,
                       const struct io_uring_cqe *completion);
 /* Called before a poll, if `accept_ended`: stops requests for listeners on which no task waits. */
 void hafti_io_stop_needless_arrivals(hafti_io_uring_state_t *state);
-/* Before the descriptor is closed. */
+/* To be called before the descriptor is closed. */
 void hafti_io_close_arrivals(hafti_io_uring_state_t *state, hafti_io_arrivals_t *arrivals);
-/* After a send that has found the connection broken: the error is the one that came by itself, if
-   nobody has been told of that, and then this call is; or -EPIPE. */
+/* The error of a send that has found the connection broken: the one that came by itself, if no call
+   has returned it yet; otherwise -EPIPE. */
 HAFTI_IO_COLD ssize_t hafti_io_why_broken(hafti_io_descriptor_t *known);
 /* At the end of the run. */
 void hafti_io_end_all_arrivals(hafti_io_uring_state_t *state);

@@ -680,7 +680,7 @@ static void a_stop_token_cancels_and_follows_a_scope() {
     });
 }
 
-/* While the body does not wait: the token is stopped by who cancels. */
+/* While the body does not wait: the token is stopped by the task that cancels. */
 static bool is_stopped(std::stop_token token) {
     return token.stop_requested();
 }

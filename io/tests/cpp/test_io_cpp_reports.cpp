@@ -268,7 +268,7 @@ void count_nowhere(objects &) {
 
 /* ---- Memory and simulations ---- */
 
-#if !CHECK_ADDRESS_SANITIZER /* which says so itself */
+#if !CHECK_ADDRESS_SANITIZER /* which reports it itself */
 void lend_and_give_back(objects &o) {
     o.bytes = haft_io_lend();
     haft_io_give_back(o.bytes);

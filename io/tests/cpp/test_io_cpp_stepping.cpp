@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace io = haft::io;
 using namespace std::chrono_literals;
@@ -77,6 +78,27 @@ static void ends_the_run_with_the_object() {
     CHECK(done);
 }
 
+/* ... which leaves the run as it was. */
+static void is_not_ended_by_another_thread() {
+    io::stepper tasks([] {
+        io::sleep_for(1ms);
+        return 42;
+    });
+    auto refuse = [&] {
+        try {
+            tasks.end();
+            CHECK(false);
+        } catch (const std::system_error &refused) {
+            CHECK_EQUAL(refused.code().value(), EXDEV);
+            CHECK(std::string(refused.what()).find("step and end it there") != std::string::npos);
+        }
+    };
+    std::thread(refuse).join();
+    CHECK(tasks.step());
+    std::thread(refuse).join();
+    CHECK_EQUAL(tasks.end(), 42);
+}
+
 static void refuses_what_is_none() {
     io::stepper tasks({.backend = "none such"}, [] {});
     try {
@@ -112,6 +134,7 @@ int main() {
         RUN(ends_the_run_with_the_object);
     }
     fclose(stderr); /* the mistakes print a line */
+    RUN(is_not_ended_by_another_thread);
     RUN(refuses_what_is_none);
     return check_end();
 }

@@ -174,7 +174,8 @@ static void who_comes_to_a_barrier_or_a_call_once_may_give_up() {
         int calls = 0;
         io::scope([&] {
             io::spawn([&] { both.arrive_and_wait_for(1h); });
-            both.arrive_and_wait_until(io::clock::now() + 1h); /* who gave up is not the other */
+            both.arrive_and_wait_until(io::clock::now() + 1h); /* the task that gave up is not the
+                                                                  other */
             io::event called;
             io::spawn([&] {
                 io::call_once(flag, [&] {

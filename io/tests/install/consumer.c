@@ -1,4 +1,4 @@
-/* A user's program: prints 42 when a task has said so. */
+/* A user's program: prints 42 when a task has returned it. */
 #include <haft/io.h>
 #include <stdio.h>
 

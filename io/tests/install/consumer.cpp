@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A user's program in C++: prints 42 when a task has said so.
+// A user's program in C++: prints 42 when a task has returned it.
 #include <haft/io.hpp>
 #include <iostream>
 

@@ -40,7 +40,7 @@ expect_42 "$work/cpp"
   $(pkg-config --cflags --libs haft-io)
 expect_42 "$work/cpp_face"
 
-# Where that cannot work it says so, and no more.
+# Where that cannot work it prints the reason, and no more.
 refuses() { # WORDS FLAG...
   words=$1
   shift

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""collector.py PORT_FILE: a collector of OpenTelemetry that says what it gets, of two messages: it takes the first, and
+"""collector.py PORT_FILE: a collector of OpenTelemetry that prints what it gets, of two messages: it takes the first, and
 refuses the second. Its port is in the file."""
 import http.server
 import json

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Traced by run.sh: tasks wait for each other, for bytes and times, are cancelled, come too late,
-   and have spans; on as many threads as the argument says. With a second one it does not end. */
+   and have spans; the argument is the number of threads. With a second one it does not end. */
 #include <haft/io.h>
 
 #include <stdio.h>

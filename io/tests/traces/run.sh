@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
 # run.sh PROGRAM: what the tasks of programs do is kept, and is well formed as JSON: of PROGRAM, on one thread and on
-# two, on both back ends; of one that is killed; and what haft-trace says of files that it cannot use.
+# two, on both back ends; of one that is killed; and what haft-trace prints for files that it cannot use.
 set -eu
 program=$1
 . "$HAFT_SOURCE_DIR/io/tests/traces/head.sh"
@@ -25,7 +25,7 @@ for backend in epoll ''; do
   grep -q "^'a receiver': 1 tasks" stats
   grep -q '^  hear all = 45: 1  p50 ' stats
   grep -q '^  from wake to run .*p99.9' stats
-  # Where the longest hold has ended, if the file says so: its functions, or places in it.
+  # Where the longest hold has ended, if the file has it: its functions, or places in it.
   sed -n '/^longest runs/,/^$/p' stats | sed -n "/'a busy one'/,/^  *[0-9.]* [a-z]*s  '/p" >hold
   grep -q "^ *\(compute_long\|.*traced+0x\)" hold || { cat stats; exit 1; }
   trace 2 'a sender' 'a receiver' 'hear all'
@@ -101,7 +101,7 @@ echo text >there
 HAFT_IO_TRACE=there "$program" 1 2>said
 grep -q '^haft-io: no trace is kept in HAFT_IO_TRACE=there: ' said
 [ "$(cat there)" = text ]
-# refused WORDS COMMAND...: it says so, and fails.
+# refused WORDS COMMAND...: it prints these words, and fails.
 refused() {
   words=$1
   shift

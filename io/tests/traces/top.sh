@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# top.sh PROGRAM: haft-top shows what the tasks of PROGRAM do, as text and on a terminal, by process and by path; who may
-# connect; what there is when the program has ended, or was killed; and what is said where there is nothing.
+# top.sh PROGRAM: haft-top shows what the tasks of PROGRAM do, as text and on a terminal, by process and by path; which users may
+# connect; what there is when the program has ended, or was killed; and what is printed where there is nothing.
 set -eu
 program=$1
 . "$HAFT_SOURCE_DIR/io/tests/traces/head.sh"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A system that gives no threads while the test says so. */
+/* A system that gives no threads while the test forbids them. */
 #define _GNU_SOURCE
 #include <caml/mlvalues.h>
 

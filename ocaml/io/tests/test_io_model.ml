@@ -1,7 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
-(* Random programs of tasks, switches, cancels and limits of time, in simulations, against a model of what Eio's
-   documentation says of them. The model knows no tasks: it computes when each part of a program ends, and how, from the
-   time at which its context is cancelled.
+(* Random programs of tasks, switches, cancels and limits of time, in simulations, against a model made from Eio's
+   documentation. The model knows no tasks: it computes when each part of a program ends, and how, from the time at
+   which its context is cancelled.
 
    Each branch begins with a sleep, and no two sleeps are the same, so no two things that matter happen at one time; in
    which order the others happen, the simulation's seed decides. *)

@@ -534,6 +534,12 @@ let times =
             (fun () -> try run_in_systhread (fun () -> raise Broken) with Broken -> "broken")
         in
         note "%d %s" a b);
+    notes_case "a function that ends its thread fails, and later ones have threads" [ "it has failed"; "5" ] (fun () ->
+        (match run_in_systhread Thread.exit with
+        | () -> note "it has returned"
+        | exception Cancel.Cancelled _ -> note "it was cancelled"
+        | exception _ -> note "it has failed");
+        note "%d" (List.length (Fiber.List.map (fun i -> run_in_systhread (fun () -> i)) [ 1; 2; 3; 4; 5 ])));
   ]
 
 (* ---- Simulations ---- *)

@@ -1,4 +1,4 @@
-(* Every item of Haft_ocaml5, as OCaml 5's manual says that it behaves: written for OCaml 5, compiled with
+(* Every item of Haft_ocaml5, held to its behaviour in OCaml 5's manual: written for OCaml 5, compiled with
    -open Haft_ocaml5. *)
 
 let failures = ref 0

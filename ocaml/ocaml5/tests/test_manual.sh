@@ -61,7 +61,7 @@ done >own.ml
 ocamlfind ocamlopt $flags threads.ml latest.ml chars.ml hashed.ml ocaml5.ml own.ml -o own
 runs ./own Threads Latest Chars Hashed Ocaml5
 
-# What 4.14 has stays there, and of the same type.
+# The items of 4.14 stay there, and of the same type.
 if [ -f "$(ocamlfind ocamlc -where)/out_channel.mli" ]; then
   cat >of_4_14.ml <<'END'
 let channel : Stdlib__Out_channel.t = Out_channel.stdout
@@ -72,7 +72,7 @@ let () =
   Out_channel.set_buffered channel false;
   print_endline (if Out_channel.is_buffered channel then "buffered" else "not buffered")
 END
-  # What 4.13 gets in its place is the same.
+  # The items that 4.13 gets in their place are the same.
   cat >decoded.ml <<'END'
 let interesting = "aZ\x00\x20\x7F\x80\x8F\x90\x9F\xA0\xAC\xBF\xC1\xC2\xD7\xD8\xDB\xDC\xDF\xE0\xE2\xED\xEF\xF0\xF4\xF5\xFF"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_constructs.sh [PACKAGES]
-# Every program of constructs/, compiled with ocamlfind's -pp, prints what NAME.expected says, and so
+# Every program of constructs/, compiled with ocamlfind's -pp, prints what NAME.expected has, and so
 # does the source that the preprocessor prints for it. With PACKAGES, the folder of the package haft,
 # so do the programs of constructs/ and library/ as native code on the library. With -principal, too, they compile
 # without a warning.

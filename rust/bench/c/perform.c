@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A perform that a clause answers in place, in C: what that of Rust is compared with. */
+/* A perform that a clause answers in place, in C, with which Rust's is compared. */
 #include <haft.h>
 
 HAFT_EFFECT(bench_next, size_t, { size_t value; });

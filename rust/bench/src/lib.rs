@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Fibers, effects and generators of Haft, and others': what `main.rs` measures in turns, and
-//! `benches/effects.rs` by criterion.
+//! Fibers, effects and generators of Haft and of other crates, which `main.rs` measures in turns
+//! and `benches/effects.rs` by criterion.
 
 use corosensei::Yielder as CoroYielder;
 use corosensei::stack::DefaultStack;
@@ -76,7 +76,7 @@ enum Tree {
     Node(Rc<Tree>, usize, Rc<Tree>),
 }
 
-/// With so many values at least.
+/// A tree with at least so many values.
 fn tree(count: usize) -> Rc<Tree> {
     let mut tree = Rc::new(Tree::Leaf);
     for depth in 0..usize::BITS - count.leading_zeros() {
@@ -183,5 +183,5 @@ pub const ROWS: [Row; 4] = [
     ),
 ];
 
-/// The trees have so many elements exactly.
+/// The exact number of elements of the trees.
 pub const COUNT: usize = (1 << 17) - 1;

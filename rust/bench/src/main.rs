@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! `haft-bench [ROUNDS]`: each loop in turns with the others, so that what else the machine does
-//! meets all of them. Prints the median of the rounds: the processor time of an operation, in
-//! nanoseconds.
+//! `haft-bench [ROUNDS]`: each loop in turns with the others, so that other work of the machine
+//! affects all of them alike. Prints the median of the rounds: the processor time of an operation,
+//! in nanoseconds.
 
 use haft_bench::{COUNT, ROWS};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * src/lib.rs in C, after the headers and the shim: a function that is declared otherwise, or a
- * record that is laid out otherwise, does not compile.
+ * The declarations of src/lib.rs in C, after the headers and the shim: a function that is declared
+ * differently there, or a record of another layout, does not compile.
  */
 #include "shim.c"
 
@@ -168,6 +168,7 @@ int haft_io_yield_or_cancelled(void);
 uint64_t haft_io_run_number(void);
 const char *haft_io_backend(void);
 haft_io_task_t *haft_io_spawn_known(const haft_io_task_options_t *, haft_body_t *, void *);
+const char *haft_io_inherited_name(void);
 const char *haft_io_task_name(const haft_io_task_t *);
 void haft_io_task_set_name(const char *);
 void *haft_io_local_get(const void *);

@@ -31,7 +31,7 @@ static void call_clause(haft_function_t *function, void *state, void *payload, v
     ((clause_t *)function)(state, payload);
 }
 
-/* src/hot.rs reads this, too. */
+/* An effect of Rust; src/hot.rs reads this, too. */
 typedef struct haft_rust_effect {
     /* Sets that never change, with this effect alone. */
     haft_handles_t request, request_by_c;
@@ -44,8 +44,9 @@ typedef struct haft_rust_effect {
 enum { SIZE_FOR_C = 1 };
 static const uint32_t SHAPE = HAFTI_SHAPE(SIZE_FOR_C, 0);
 
-/* For the whole process. `unhandled` is called in place where nobody handles the effect, `in_place`
-   with the state of a handler that does so on the performer's stack. NULL: no memory. */
+/* Makes an effect for the whole process. `unhandled` is called in place where no handler takes the
+   effect, `in_place` with the state of a handler that answers it on the performer's stack. NULL: no
+   memory. */
 haft_rust_effect_t *haft_rust_effect_new(const char *name, clause_t *unhandled,
                                          clause_t *in_place) {
     haft_rust_effect_t *made = calloc(1, sizeof *made);
@@ -71,8 +72,8 @@ haft_rust_effect_t *haft_rust_effect_new(const char *name, clause_t *unhandled,
     return made;
 }
 
-/* Around the clause of a handler in place. A default is outside of all handlers but that by which
-   the task waits: its function may do what any function of a task does. */
+/* The scope around the clause of a handler in place. A default runs outside of all handlers but the
+   one by which its task waits, because its function may wait, as any function of a task. */
 static hafti_scope_t *around_clause(hafti_here_t *here, hafti_scope_t *handler) {
     const hafti_scope_t *defaults = &hafti_thread()->defaults;
     if (HAFTI_LIKELY(handler != defaults))
@@ -107,7 +108,7 @@ void haft_rust_handle(const haft_rust_effect_t *effect, void *state, void *(*bod
     (void)haft_handle(&effect->handler, state, body, argument);
 }
 
-/* How Rust handles an effect, its own, by a general clause whose resumptions may be copied. */
+/* The handler of an effect of Rust by a general clause whose resumptions may be copied. */
 typedef struct haft_rust_copied {
     haft_clause_t clause;
     haft_handler_t handler;
@@ -115,7 +116,7 @@ typedef struct haft_rust_copied {
 
 typedef haft_answer_t general_t(void *state, void *slot, haft_resumption_t k);
 
-/* For the whole process. NULL: no memory. */
+/* Makes such a handler for the whole process. NULL: no memory. */
 haft_rust_copied_t *haft_rust_copied_new(haft_rust_effect_t *effect, general_t *clause) {
     haft_rust_copied_t *made = calloc(1, sizeof *made);
     if (made == NULL)
@@ -142,14 +143,14 @@ void haft_rust_go_on(haft_rust_effect_t *made, haft_resumption_t k, void *answer
     (void)haft_resumption_resume(k, reply);
 }
 
-/* How Rust handles an effect that C has declared. */
+/* A handler in Rust of an effect that C has declared. */
 typedef struct haft_rust_shared {
     haft_clause_t in_place;
     haft_handler_t handler;
 } haft_rust_shared_t;
 
-/* For the whole process. The clause has the effect's own type, and is called in place. NULL: the
-   sizes are not those of the effect, or there is no memory. */
+/* Makes such a handler for the whole process. The clause has the effect's own type, and is called
+   in place. NULL: the sizes are not those of the effect, or there is no memory. */
 haft_rust_shared_t *haft_rust_shared_new(haft_effect_t *effect, const void *clause,
                                          size_t payload_size, size_t result_size) {
     if (effect->payload_size != payload_size || effect->result_size != result_size)
@@ -232,7 +233,7 @@ static bool fill(sigset_t *set, const int *signals, size_t count) {
     return true;
 }
 
-/* For the calling thread, and those that it starts. */
+/* Blocks the signals for the calling thread and those that it starts. */
 int haft_rust_signals_block(const int *signals, size_t count) {
     sigset_t set;
     return fill(&set, signals, count) ? -pthread_sigmask(SIG_BLOCK, &set, NULL) : -EINVAL;
@@ -257,9 +258,9 @@ __attribute__((constructor)) static void block_standard_output(void) {
 /* ---- The end of a thread ---- */
 
 /*
- * Whether the destructors of the thread's thread-local variables have begun to run. They are in one
- * list, which is run from its end, so each entry is followed by one that notes it. The function
- * below stands before the C library's, which std calls for each variable.
+ * Notes when the destructors of the thread's thread-local variables begin to run. They are in one
+ * list, which is run from its end; so behind each entry another one is added, which notes the
+ * begin. The function below stands before the C library's, which std calls for each variable.
  */
 typedef int atexit_t(void (*function)(void *), void *argument, void *library);
 static __thread bool watched, ends_now;
@@ -286,8 +287,8 @@ int __cxa_thread_atexit_impl(void (*function)(void *), void *argument, void *lib
     return 0;
 }
 
-/* Calls the function when it is so, once or more. False: that cannot be told. To be called when the
-   thread has a variable with a destructor. */
+/* Lets the function be called, once or more, when the destructors begin. False: this C library does
+   not allow it. To be called when the thread has a variable with a destructor. */
 bool haft_rust_watch_thread(void (*ends)(void)) {
     to_be_told = ends;
     if (ends_now)

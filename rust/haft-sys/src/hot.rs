@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Performing and resuming without a call of C: what `haft/inner/hot.h` inlines into programs of C,
-//! for effects of Rust, which are simpler. Where anything is out of the ordinary, C's functions do
-//! it all.
+//! Performing and resuming without a call of C: the counterpart of `haft/inner/hot.h`, which is
+//! inlined into programs of C, for effects of Rust, which are simpler. Where anything is out of the
+//! ordinary, functions of C do all the work.
 //!
 //! A fiber of Rust runs jobs, one after the other. Below its header lies its [`Room`]:
 //!
@@ -10,9 +10,9 @@
 //!   | guard | ...free... | frames of the job | Room | first frames | haft_fiber_t |
 //! ```
 //!
-//! Three registers go along with each switch: the fiber, a word, and a tag. The fiber's is the
-//! address of its scope where the word is an effect or an answer, and nobody looks at the tag;
-//! otherwise it is that of its header. The two differ in a bit, `ORDINARY`.
+//! Each switch carries three registers: the fiber, a word, and a tag. The first is the address of
+//! the fiber's scope where the word is an effect or an answer, and then the tag is not read;
+//! otherwise it is the address of the fiber's header. The two differ in a bit, `ORDINARY`.
 //!
 //! | from, to | fiber | word | tag |
 //! |---|---|---|---|
@@ -36,16 +36,16 @@
 //!   So the address of the current scope's set shows by itself that the effect suspends the fiber
 //!   of this scope, and that the switch need not be made out of line.
 //! - Whether the code runs on the stack of that fiber, or in a clause in place that a fiber further
-//!   in has called, makes no difference. (C asks because handlers of signals must not suspend;
-//!   those of Rust perform nothing.)
+//!   in has called, makes no difference. (C checks this because handlers of signals must not
+//!   suspend; those of Rust perform nothing.)
 //! - `top` is the fiber's own scope wherever a fiber waits for a word: C notes scopes further in
 //!   only where it suspends the fiber itself.
 //! - `owner` is read once: a computation of Rust stays on its thread, so no other thread resumes it
 //!   at the same time. The room has a copy, `NOBODY` in fibers that only C resumes.
-//! - The gate of a fiber that may be resumed here stays closed, as if somebody had claimed it: the
-//!   owner of the computation has.
-//! - The modes of floating point are not compared. Code of Rust runs with the default ones; what
-//!   they were when C last stored them stays in the contexts, and C compares them when C switches.
+//! - The gate of a fiber that may be resumed here stays closed, as if it were claimed: the owner of
+//!   the computation has claimed it.
+//! - The modes of floating point are not compared. Code of Rust runs with the default ones; the
+//!   modes that C stored last stay in the contexts, and C compares them when C switches.
 //! - An effect of Rust has no result for C, so a fiber that waits in one waits for any reply.
 
 use crate::{
@@ -67,7 +67,7 @@ mod layout;
 #[cfg_attr(target_arch = "x86_64", path = "hot/x86_64.rs")]
 mod arch;
 
-// In assembly, in `arch`.
+// Written in assembly, in `arch`.
 unsafe extern "C" {
     /// The function of a fiber: it is idle, runs the job that it is given, and is idle again.
     fn haft_rust_work(argument: *mut c_void) -> *mut c_void;
@@ -75,7 +75,7 @@ unsafe extern "C" {
     fn haft_rust_leave();
 }
 
-// ---- What goes along with a switch ----
+// ---- The registers of a switch ----
 
 /// A value, or an address. It may have bytes that are not initialised: padding.
 pub type Word = MaybeUninit<*mut c_void>;
@@ -84,7 +84,7 @@ pub const ANSWER: usize = 0;
 pub const RAISE: usize = 1;
 pub const ENDED: usize = 2;
 pub const PANICKED: usize = 3;
-/// Instead: nothing has been done, C has to. The word is that which was given.
+/// The tag of a call that has done nothing, so that C has to do it. The word is the given one.
 pub const NOT_DONE: usize = 4;
 
 /// The bit of a scope's address that a header's does not have.
@@ -96,7 +96,7 @@ const _: () = assert!(offset_of!(Fiber, scope) % 16 == ORDINARY);
 pub struct Waiting(*mut Scope);
 
 impl Waiting {
-    /// Where the fiber is no scope's, this is never resumed.
+    /// (Where the address is no scope's, the fiber is never resumed by it.)
     #[inline(always)]
     pub fn of(fiber: *mut haft_fiber_t) -> Waiting {
         Waiting(fiber.wrapping_byte_add(offset_of!(Fiber, scope)).cast())
@@ -161,7 +161,7 @@ pub fn encode<T>(value: &ManuallyDrop<T>) -> Word {
 /// The word is that of a value of this type, which is still there, and has not been decoded.
 #[inline(always)]
 pub unsafe fn decode<T>(word: Word) -> T {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     unsafe {
         if is_word::<T>() {
             word.as_ptr().cast::<T>().read()
@@ -179,10 +179,10 @@ pub struct Room {
     pub content: [MaybeUninit<u128>; 8],
     /// The serial of the scope that may resume the fiber here.
     owner: u64,
-    /// For switches through C, which cannot carry these in registers.
+    /// The word and the tag of switches through C, which cannot carry these in registers.
     word: Word,
     tag: usize,
-    /// For the owner of the fiber.
+    /// Free for the owner of the fiber.
     pub next: Cell<*mut haft_fiber_t>,
 }
 
@@ -207,7 +207,7 @@ static NOWHERE: Nowhere = Nowhere {
     rest: [MaybeUninit::uninit(); DISTANCE - size_of::<Room>()],
 };
 
-/// In place of a fiber: one whose resume does nothing. Only its room is there.
+/// A stand-in for a fiber, whose resume does nothing. Only its room exists.
 #[inline(always)]
 pub fn nowhere() -> Waiting {
     Waiting::of((&raw const NOWHERE).wrapping_add(1).cast_mut().cast())
@@ -232,13 +232,13 @@ pub fn room_of(fiber: *mut haft_fiber_t) -> *mut Room {
     fiber.wrapping_byte_sub(DISTANCE).cast()
 }
 
-/// An idle fiber; or null: there is no memory.
+/// Makes an idle fiber; null: there is no memory.
 ///
 /// # Safety
 /// The shim has made the effect.
 #[cold]
 pub unsafe fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
-    // SAFETY: as the caller says; the function lets no panic out, and is idle when it has been
+    // SAFETY: as the caller promises; the function lets no panic out, and is idle when it has been
     // resumed once.
     unsafe {
         let fiber = haft_rust_fiber_new(0, haft_rust_work, ptr::null_mut());
@@ -254,7 +254,7 @@ pub unsafe fn new_fiber(effect: *mut haft_rust_effect_t) -> *mut haft_fiber_t {
 #[cold]
 pub unsafe fn end_fiber(fiber: *mut haft_fiber_t, effect: *mut haft_rust_effect_t) {
     let no_more = Word::new(haft_rust_leave as *mut c_void);
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller promises.
     unsafe {
         resume_by_c(fiber, effect, Some((no_more, ANSWER)));
         haft_fiber_drop(fiber);
@@ -263,7 +263,7 @@ pub unsafe fn end_fiber(fiber: *mut haft_fiber_t, effect: *mut haft_rust_effect_
 
 // ---- Performing ----
 
-/// In place of an effect: none has been made yet.
+/// A stand-in for an effect that has not been made yet.
 pub const UNMADE: *mut haft_rust_effect_t = ptr::without_provenance_mut(1);
 
 /// The set of effects of fibers that the effect suspends here.
@@ -376,22 +376,22 @@ impl Drop for InPlace {
     }
 }
 
-/// Performs the effect through C. Returns where the answer is, for this call to read; or null: it is
-/// in the slot.
+/// Performs the effect through C. Returns the address of the answer, for this call to read; or
+/// null: it is in the slot.
 ///
 /// # Safety
-/// The slot is what the handlers of the effect take it for. Nothing lets the frames around be
+/// The slot has the type that the handlers of the effect expect. Nothing lets the frames around be
 /// unwound by force.
 #[cold]
 pub unsafe fn perform_by_c(effect: *mut haft_rust_effect_t, slot: *mut c_void) -> *mut c_void {
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller promises.
     unsafe { haft_rust_perform(effect, slot) }
 }
 
 // ---- Resuming ----
 
-/// Starts a job on an idle fiber, to handle the effect. Or does nothing, and says so: C has to, by
-/// [`resume_by_c`].
+/// Starts a job on an idle fiber, to handle the effect. Or does nothing, and returns [`NOT_DONE`]:
+/// C has to do it, by [`resume_by_c`].
 ///
 /// # Safety
 /// The fiber is idle, and the job may run on it.
@@ -416,14 +416,14 @@ pub unsafe fn start(
     }
 }
 
-/// Resumes a fiber that waits for a word. Or does nothing, and says so: C has to, by
-/// [`resume_by_c`], or the fiber was [`nowhere`].
+/// Resumes a fiber that waits for a word. Or does nothing, and returns [`NOT_DONE`]: C has to do
+/// it, by [`resume_by_c`], or the fiber was [`nowhere`].
 ///
 /// # Safety
 /// The answer is what the performer expects.
 #[inline(always)]
 pub unsafe fn resume(fiber: Waiting, answer: Word) -> Arrived {
-    // SAFETY: as the caller says.
+    // SAFETY: as the caller promises.
     unsafe { arch::resume(fiber, answer) }
 }
 
@@ -456,7 +456,7 @@ pub unsafe fn resume_by_c(
         let here = tag == effect.addr();
         if by_c || here || tag <= PANICKED {
             if !by_c {
-                (*this).top = &raw mut (*this).scope; // what was further in has ended
+                (*this).top = &raw mut (*this).scope; // scopes further in have ended
                 (*this).awaits = descriptor_of(effect) + AWAITS_NOTHING;
             }
             let is_ordinary = (*this).context.gate_or_room == GATE_OPEN

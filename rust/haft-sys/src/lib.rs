@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The C libraries of [Haft](https://docs.rs/haft), and what the crate `haft` calls of them.
+//! The C libraries of [Haft](https://docs.rs/haft), and the functions of them that the crate `haft`
+//! calls.
 //!
 //! The headers `haft.h` and `haft/io.h` document each function; `shim/declarations.c` has the C
 //! compiler compare the declarations here with them. Programs use the crate `haft`.
@@ -36,7 +37,7 @@ macro_rules! record {
         // declarations.c asserts the same of C.
         const _: () = assert!(core::mem::size_of::<$name>() == $size);
         impl $name {
-            /// With all zeros, which is what C takes for defaults and for the initial state.
+            /// A record of zeros, which C takes for defaults and for the initial state.
             // SAFETY: its fields are numbers, pointers and flags, for which zeros are valid.
             pub const ZERO: Self = unsafe { core::mem::zeroed() };
         }
@@ -237,6 +238,7 @@ unsafe extern "C" {
         function: haft_body_t,
         argument: *mut c_void,
     ) -> *mut haft_io_task_t;
+    pub fn haft_io_inherited_name() -> *const c_char;
     pub fn haft_io_own_thread_locals_refused() -> *const c_char;
     pub fn haft_io_task_name(task: *const haft_io_task_t) -> *const c_char;
     pub fn haft_io_task_set_name(name: *const c_char);

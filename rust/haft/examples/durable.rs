@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! A service of std alone, which knows nothing of Haft, and whether what it has said survives a
-//! crash of its machine: two ways to save, each tried in worlds whose machines crash.
+//! A service of std alone, which was written without Haft in mind, and a test whether the sums that
+//! it has answered survive a crash of its machine: two ways to save, each tried in worlds whose
+//! machines crash.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Write};
@@ -26,7 +27,7 @@ fn save_beside(sum: &str) -> io::Result<()> {
     File::open("/")?.sync_all()
 }
 
-/// Adds what each client sends, and answers with the sum, which is saved by then.
+/// Adds the number that each client sends, and answers with the sum, which is saved by then.
 fn serve(listener: &TcpListener, save: Save) -> io::Result<()> {
     let mut sum = load();
     for connection in listener.incoming() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A parser that backtracks: where the grammar leaves a choice it takes any, and where the text does
-//! not fit it fails. The handler decides what that means: the first parse, or all.
+//! A parser that backtracks: where the grammar leaves a choice it performs `Choose`, and where the
+//! text does not fit it fails. The handler decides the result: the first parse, or all.
 
 use haft::{perform, replay};
 use std::rc::Rc;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! A service that ends in an orderly way when it is told to by a signal: what it is doing is
-//! finished, and nothing new begins.
+//! A service that ends in an orderly way at a signal: requests that have begun are finished, and no
+//! new ones begin.
 
 use haft::net::{TcpListener, TcpStream};
 use haft::process::Command;

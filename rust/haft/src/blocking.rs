@@ -23,7 +23,7 @@ pub(crate) fn this_task() -> *mut sys::haft_io_task_t {
         .unwrap_or_else(|| unsafe { sys::haft_rust_self() })
 }
 
-/// Puts back what was there, also when the function panics.
+/// Restores the task, also when the function panics.
 struct Restore {
     task: Option<*mut sys::haft_io_task_t>,
     locals: usize,
@@ -38,10 +38,10 @@ impl Drop for Restore {
 /// Calls the function as on a thread without tasks: whatever waits in it blocks the thread, and no
 /// other task of the thread runs before it returns.
 ///
-/// For what one thread can do only once at a time, whatever stack it is on: code with the lock of
-/// [`std::io::stdout`], a library that has a variable of the thread borrowed while it calls back.
-/// The panic hook is called so by itself. No cancel arrives in the function, and it cannot spawn
-/// tasks. It must not wait for what only another task of the thread can end.
+/// It is for code that a thread can run only once at a time, whatever stack it is on: code with the
+/// lock of [`std::io::stdout`], a library that has a variable of the thread borrowed while it calls
+/// back. The panic hook is called so by itself. No cancel arrives in the function, and it cannot
+/// spawn tasks. It must not wait for what only another task of the thread can end.
 ///
 /// ```
 /// use std::io::Write;

@@ -20,7 +20,8 @@ struct Shared<T> {
     channel: *mut sys::haft_io_channel_t,
     senders: AtomicUsize,
     receivers: AtomicUsize,
-    /// Values go in and come out: so a sender of one lifetime is none of a shorter one.
+    /// Invariant in `T`: values go in and come out, so a sender of one lifetime is none of a
+    /// shorter one.
     values: PhantomData<UnsafeCell<T>>,
 }
 // SAFETY: the C library locks the channel, and values only pass through it.
@@ -87,8 +88,8 @@ impl<T> Shared<T> {
 }
 
 impl<T> Shared<T> {
-    /// Drops the values that nobody will receive: one may hold what somebody waits for, such as the
-    /// sender of an answer.
+    /// Drops the values that will not be received: one may hold an object for which another task
+    /// waits, such as the sender of an answer.
     fn discard(&self) {
         while self.try_receive().is_some() {}
     }
@@ -220,7 +221,7 @@ impl<T: Send> Receiver<T> {
     pub fn recv(&self) -> Result<T, RecvError> {
         self.0.receive().ok_or(RecvError)
     }
-    /// The next value, if it is there.
+    /// Returns the next value, if it is there.
     ///
     /// ```
     /// let (sender, receiver) = haft::channel(2);
@@ -232,7 +233,7 @@ impl<T: Send> Receiver<T> {
     pub fn try_recv(&self) -> Option<T> {
         self.0.try_receive()
     }
-    /// The values until there is no sender any more.
+    /// An iterator over the values, until there is no sender any more.
     ///
     /// ```
     /// let (sender, receiver) = haft::channel(2);
@@ -284,7 +285,7 @@ impl<T> fmt::Debug for Receiver<T> {
     }
 }
 
-/// There is no receiver any more; with the value that was not sent.
+/// The error of a send without a receiver, with the value that was not sent.
 ///
 /// ```
 /// let (sender, receiver) = haft::channel(2);
@@ -294,7 +295,7 @@ impl<T> fmt::Debug for Receiver<T> {
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct SendError<T>(pub T);
-/// The value was not sent.
+/// The error of [`Sender::try_send`], with the value that was not sent.
 ///
 /// ```
 /// let (sender, _receiver) = haft::channel(0);
@@ -315,7 +316,7 @@ impl<T> TrySendError<T> {
         }
     }
 }
-/// There is no sender any more, and no value.
+/// The error of a receive: there is no sender any more, and no value.
 ///
 /// ```
 /// let (sender, receiver) = haft::channel::<u32>(1);

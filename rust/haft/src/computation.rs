@@ -57,7 +57,7 @@ fn may_be_made() {
 }
 
 impl<E: Effect, R: 'static> Computation<E, R> {
-    /// Nothing runs until [`start`](Self::start).
+    /// Makes a computation; nothing runs until [`start`](Self::start).
     ///
     /// # Panics
     /// If there is no memory for a stack.
@@ -78,7 +78,7 @@ impl<E: Effect, R: 'static> Computation<E, R> {
         }
     }
 
-    /// Begins.
+    /// Starts the computation.
     ///
     /// # Panics
     /// If it has begun, or the body panics before it performs the effect.
@@ -135,7 +135,7 @@ impl<E: Effect, R: 'static> Computation<E, R> {
         self.fiber.resume_by_c(Answer::Raise(payload), may_go_on)
     }
 
-    /// Starts, or answers; none if the body has ended.
+    /// Starts, or answers; `None` if the body has ended.
     #[inline(always)]
     pub(crate) fn step(&mut self, answer: E::Output) -> Option<Step<E, R>> {
         self.fiber.step(answer, may_go_on)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Deep handling: a clause gets the computation, and what it does further comes to the clause
-//! again.
+//! Deep handling: a clause gets the computation, and further effects of the computation come to the
+//! clause again.
 
 use crate::effects::{Answer, Discontinued, Effect, Payload};
 use crate::fiber::{Fiber, Step};
@@ -54,8 +54,8 @@ fn drive<E: Effect, R>(handler: &dyn Handler<E, R>, fiber: &Fiber<E, R>, step: S
 }
 
 impl<E: Effect, R> Resumption<'_, E, R> {
-    /// Answers the effect. Returns what the computation returns, or what the clause does for its
-    /// next effect.
+    /// Answers the effect. Returns the result of the computation, or of the clause for its next
+    /// effect.
     ///
     /// ```
     /// # struct Ask;

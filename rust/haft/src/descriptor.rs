@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! An open descriptor, by the library's operations: what files, sockets and pipes here are made of.
+//! An open descriptor with the library's operations, of which files, sockets and pipes here are
+//! made.
 
 use crate::wait::{ECANCELED, ETIMEDOUT, Interrupted, error_of_number, wait};
 use haft_sys as sys;
@@ -38,7 +39,7 @@ impl Descriptor {
     /// Nobody else owns the descriptor.
     pub(crate) unsafe fn made_by(call: impl FnOnce() -> c_int) -> io::Result<Self> {
         let descriptor = done(|| call() as isize)?;
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises it.
         Ok(unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }.into())
     }
 
@@ -47,7 +48,7 @@ impl Descriptor {
     pub(crate) unsafe fn pair(call: impl FnOnce(*mut c_int) -> c_int) -> io::Result<(Self, Self)> {
         let mut ends = [-1; 2];
         done(|| call(ends.as_mut_ptr()) as isize)?;
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises it.
         let [first, second] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) }.into());
         Ok((first, second))
     }
@@ -76,7 +77,7 @@ impl Descriptor {
         // SAFETY: as in `read`.
         done(|| unsafe { sys::haft_io_readv(self.raw(), parts.as_mut_ptr().cast(), count) })
     }
-    /// Without waiting: `WouldBlock` instead.
+    /// Reads without waiting: `WouldBlock` instead.
     #[cfg(feature = "hyper")]
     pub(crate) fn try_receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let (bytes, size) = (buffer.as_mut_ptr().cast(), buffer.len());
@@ -126,7 +127,7 @@ impl Drop for Descriptor {
     }
 }
 
-/// `Read`, `Write`, and what each type has that is a stream of bytes.
+/// `Read`, `Write`, and the other functions of each type that is a stream of bytes.
 macro_rules! stream {
     ($name:ident: $($way:ident)+) => {
         $(crate::descriptor::stream! { @$way $name })+
@@ -175,7 +176,7 @@ macro_rules! stream {
             pub fn read_lent(&self) -> ::std::io::Result<crate::io::Lent> {
                 self.0.read_lent()
             }
-            /// To read lines and the like, by [`read_lent`](Self::read_lent).
+            /// A reader of lines and the like, by [`read_lent`](Self::read_lent).
             ///
             /// ```
             /// use std::io::BufRead;
@@ -344,8 +345,8 @@ impl<'a> LentReader<'a> {
         }
     }
 
-    /// Waits until `end_in`, which gets all bytes part by part, finds where what is wanted ends, or
-    /// the stream ends. Returns how many bytes that is, which are not consumed.
+    /// Waits until `end_in`, which gets all bytes part by part, finds the end of the wanted part,
+    /// or the stream ends. Returns the number of these bytes, which are not consumed.
     fn hold(&mut self, mut end_in: impl FnMut(&[u8]) -> Option<usize>) -> io::Result<usize> {
         let mut count = 0;
         for part in self.present() {
@@ -458,7 +459,7 @@ impl Read for LentReader<'_> {
     }
 }
 
-/// Where the part of the bytes ends that the delimiter ends.
+/// The length of the bytes up to and including the delimiter.
 fn after(delimiter: u8, bytes: &[u8]) -> Option<usize> {
     let at = bytes.iter().position(|byte| *byte == delimiter)?;
     Some(at + 1)
@@ -476,7 +477,7 @@ pub(crate) fn read_to_string(
             (self.0)(buffer)
         }
     }
-    /// Moves what it has to the text when it is dropped.
+    /// Moves its bytes to the text when it is dropped.
     struct Begun<'a> {
         bytes: Vec<u8>,
         text: &'a mut String,

@@ -2,8 +2,9 @@
 //! Effects and their handlers.
 //!
 //! To C the payload of an effect of Rust is the address of a [`Slot`] in the performer's frame,
-//! with the effect and, later, the answer. C knows an effect by a descriptor, one for each type in
-//! the process; a handler handles the effects of one type, so it knows of what type a slot is.
+//! with the effect and, later, the answer. C identifies an effect by a descriptor, one for each
+//! type in the process; a handler handles the effects of one type, so the type of a slot is
+//! certain.
 //!
 //! ```text
 //!   perform(e)          Slot { effect, answer }   on the performer's stack, which does not move
@@ -30,8 +31,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::{fmt, ptr, thread};
 
-/// An operation whose meaning the handlers around it decide: a type, and what performing it
-/// returns.
+/// An operation whose meaning the handlers around it decide: a type, and the type of its answer.
 ///
 /// ```
 /// struct Ask {
@@ -52,7 +52,7 @@ pub trait Effect: Sized + 'static {
     type Output: 'static;
 
     /// The default handler: answers where no other does, outside of all handlers. On a task it may
-    /// wait. Unless it is given it panics, with a message that names the effect.
+    /// wait. The one that is provided panics, with a message that names the effect.
     ///
     /// ```
     /// struct Verbose;
@@ -71,8 +71,8 @@ pub trait Effect: Sized + 'static {
     }
 }
 
-/// Declares effects: structs, each with what [`perform`] returns. A type that needs parameters, or
-/// a default handler, implements [`Effect`] itself.
+/// Declares effects: structs, each with the type that [`perform`] returns. A type that needs
+/// parameters, or a default handler, implements [`Effect`] itself.
 ///
 /// ```
 /// use haft::{handle, perform};
@@ -159,7 +159,7 @@ struct Made(*mut c_void);
 // SAFETY: the C library's own, which any thread may use.
 unsafe impl Send for Made {}
 
-/// A hash of a type is a part of what the type is known by.
+/// A hasher that takes a part of the type's id, which is a hash already.
 struct OfType(u64);
 impl Hasher for OfType {
     fn write(&mut self, bytes: &[u8]) {
@@ -181,7 +181,7 @@ pub(crate) fn once_for(of: TypeId, make: fn() -> *mut c_void) -> *mut c_void {
     const PLACES: usize = 32;
     type Place = Cell<Option<(TypeId, Made)>>;
     thread_local! {
-        /// By the type's hash; a type may push out another.
+        /// The last types, by a hash; a type may replace another.
         static KNOWN: [Place; PLACES] = const { [const { Cell::new(None) }; PLACES] };
     }
     let mut hash = OfType(0);
@@ -212,13 +212,13 @@ fn look_up(of: TypeId, make: fn() -> *mut c_void) -> Made {
     made
 }
 
-/// Answers in place what C has the payload of.
+/// Answers in place an effect whose payload C has.
 ///
 /// # Safety
 /// The payload is a slot of this type, in the frame of the performer, which waits; nothing else
 /// takes the effect.
 unsafe fn answer<E: Effect>(payload: *mut c_void, clause: impl FnOnce(E) -> E::Output) {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     let slot = unsafe { &mut *payload.cast::<Slot<E>>() };
     // SAFETY: as above.
     let effect = unsafe { ManuallyDrop::take(&mut slot.effect) };
@@ -229,13 +229,13 @@ unsafe fn answer<E: Effect>(payload: *mut c_void, clause: impl FnOnce(E) -> E::O
         });
 }
 
-/// Where nobody handles the effect.
+/// Called where no handler takes the effect.
 unsafe extern "C" fn unhandled<E: Effect>(_: *mut c_void, payload: *mut c_void) {
     // SAFETY: the payload of an effect of this descriptor is a slot of this type.
     unsafe { answer(payload, E::unhandled) };
 }
 
-/// Where `handle` does: for performs that go through C.
+/// Called where `handle` handles the effect, for performs that go through C.
 unsafe extern "C" fn in_place<E: Effect>(state: *mut c_void, payload: *mut c_void) {
     // SAFETY: the state is that of `handle`, whose frame is around the performer's; and as above.
     unsafe {
@@ -252,8 +252,9 @@ fn make<E: Effect>() -> *mut c_void {
     made.cast()
 }
 
-/// Has the descriptor's word: no other type's function is like this one. (Of functions whose code
-/// is the same, as that of `make` for types with one name, an optimizing compiler makes one.)
+/// The function to which the descriptor's word belongs: no other type's function is like this one.
+/// (Of functions whose code is the same, as that of `make` for types with one name, an optimizing
+/// compiler makes one.)
 fn key<E: Effect>() -> TypeId {
     TypeId::of::<E>()
 }
@@ -316,7 +317,7 @@ pub fn perform<E: Effect>(effect: E) -> E::Output {
     perform_by_c(ManuallyDrop::into_inner(effect))
 }
 
-/// Has the compiler lay out the code after it apart.
+/// Marks the code after it as cold.
 #[cold]
 #[inline(always)]
 fn not_so_often() {}
@@ -344,7 +345,7 @@ fn perform_by_c<E: Effect>(effect: E) -> E::Output {
 
 /// Calls the function outside of all handlers.
 pub(crate) fn outside<T>(function: impl FnOnce() -> T) -> T {
-    /// Nobody handles it, so its default answers.
+    /// An effect without handlers, so its default answers.
     struct Outside(sys::haft_body_t, *mut c_void);
     impl Effect for Outside {
         type Output = ();
@@ -360,11 +361,11 @@ pub(crate) fn outside<T>(function: impl FnOnce() -> T) -> T {
 }
 
 /// # Safety
-/// The word is that of an answer, of a payload, or of the effect itself, as the tag says.
+/// The word is that of an answer, of a payload, or of the effect itself, by the tag.
 #[cold]
 #[inline(never)]
 unsafe fn woken_otherwise<E: Effect>(word: Word, tag: usize) -> E::Output {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     unsafe {
         match tag {
             sys::hot::ANSWER => sys::hot::decode(word),
@@ -393,7 +394,7 @@ impl<'a, E: Effect> InPlace<'a, E> {
             clause: *mut (),
             effect: E,
         ) -> E::Output {
-            // SAFETY: as `answer` says.
+            // SAFETY: as for `answer`.
             unsafe { (*clause.cast::<C>())(effect) }
         }
         InPlace {
@@ -420,7 +421,7 @@ impl<F: FnOnce() -> R, R> Body<F, R> {
     /// # Safety
     /// The argument is a body that lives, and that nobody else uses meanwhile.
     unsafe extern "C" fn enter(argument: *mut c_void) -> *mut c_void {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises it.
         let body = unsafe { &mut *argument.cast::<Self>() };
         if let Some(function) = body.function.take() {
             body.outcome = Some(catch_unwind(AssertUnwindSafe(function)));
@@ -431,7 +432,7 @@ impl<F: FnOnce() -> R, R> Body<F, R> {
 
 /// Calls the body, whose effects of type `E` are answered by the clause: at once, without a switch,
 /// on the performer's stack. Effects that the clause performs go to the handlers further out; its
-/// panic goes on where the effect was performed.
+/// panic continues where the effect was performed.
 ///
 /// ```
 /// struct Next;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! Fibers, and the computations that run on them, one after the other.
 //!
-//! A fiber whose computation has ended is idle, and runs the next one of its thread. Where a
-//! computation is, [`At`] says; a fiber that waits for a word waits in [`Fiber::waits`].
+//! A fiber whose computation has ended is idle, and runs the next one of its thread. [`At`] has the
+//! state of a computation; [`Fiber::waits`] has a fiber that waits for a word.
 
 use crate::effects::{Answer, Discontinued, Effect, Payload, Slot, descriptor, known};
 use crate::wait::{drop_quietly, must_unwind};
@@ -24,7 +24,7 @@ const fn fits<T>() -> bool {
 /// # Safety
 /// Nobody else uses the room.
 unsafe fn put<T>(room: *mut Room, value: T) {
-    // SAFETY: as the caller says; the place is large enough, and aligned.
+    // SAFETY: as the caller promises; the place is large enough, and aligned.
     unsafe {
         let place = &raw mut (*room).content;
         if fits::<T>() {
@@ -38,7 +38,7 @@ unsafe fn put<T>(room: *mut Room, value: T) {
 /// # Safety
 /// A value of this type was put there, and was not taken.
 unsafe fn take<T>(room: *mut Room) -> T {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     unsafe {
         let place = &raw mut (*room).content;
         if fits::<T>() {
@@ -57,9 +57,10 @@ impl Effect for Nothing {
     type Output = ();
 }
 
-/// In place of a fiber in [`LAST`]: the thread ends.
+/// The value of [`LAST`] when the thread ends.
 const NO_MORE: Place = ptr::without_provenance_mut(1);
-/// Besides that in `LAST`: their stacks keep the memory that they have used.
+/// The number of idle fibers besides that in `LAST`: their stacks keep the memory that they have
+/// used.
 const MOST_IDLE: usize = 15;
 
 thread_local! {
@@ -70,8 +71,8 @@ thread_local! {
     /// Whether the destructors of the thread's thread-local variables run.
     ///
     /// A computation that waits may have references to such variables, which are for frames that
-    /// end before that. One that lies in such a variable is still there. So it goes on no more:
-    /// nothing is resumed without a call of C then, and that call asks.
+    /// end before that. One that lies in such a variable is still there. So no computation goes on
+    /// from then on: every resume goes through C, which checks this.
     static ENDS: Cell<bool> = const { Cell::new(false) };
     /// A variable with a destructor.
     static WATCHED: Watched = const { Watched };
@@ -97,9 +98,9 @@ extern "C" fn note_end() {
     }
 }
 
-/// Before the thread makes a fiber.
+/// To be called before the thread makes a fiber.
 fn check_thread() {
-    // Has std make an entry, which is seen.
+    // Makes std add an entry, which is noticed.
     let _ = WATCHED.try_with(|_| ());
     // SAFETY: the function needs no variable that has a destructor.
     let watched = unsafe { sys::haft_rust_watch_thread(note_end) };
@@ -122,7 +123,7 @@ fn take_idle() -> Option<Place> {
     Some(first)
 }
 
-/// An idle fiber. `may_make` is called before one is made, and where the thread ends.
+/// Returns an idle fiber. `may_make` is called before one is made, and where the thread ends.
 ///
 /// # Panics
 /// If there is no memory for a stack.
@@ -149,7 +150,7 @@ fn take_further(effect: fn() -> *mut sys::haft_rust_effect_t, may_make: fn()) ->
     })
 }
 
-/// The fiber is idle, and nobody has it any more.
+/// Takes back a fiber that is idle and no longer used.
 #[inline(always)]
 fn give_fiber(idle: Place) {
     if LAST.get().is_null() {
@@ -173,7 +174,7 @@ fn give_further(idle: Place) {
 
 // ---- Computations ----
 
-/// Where a computation is: one of these, or it waits in a perform by C, whose slot this is.
+/// The state of a computation: one of these, or the slot of the perform by C in which it waits.
 pub(crate) type At<E> = *mut Slot<E>;
 pub(crate) const fn at<E: Effect>(number: usize) -> At<E> {
     ptr::without_provenance_mut(number)
@@ -205,7 +206,7 @@ pub enum Step<E, R> {
     Returned(R),
 }
 
-/// The step, and where the computation is then.
+/// The step, and the state of the computation after it.
 type Came<E, R> = (Step<E, R>, At<E>);
 /// The fiber as it was, and the answer that it was to be given.
 type NotResumed<E> = (Waiting, <E as Effect>::Output);
@@ -227,7 +228,7 @@ impl<F: FnOnce() -> R, R> WorkOf<F, R> {
     /// # Safety
     /// The room has a body of this type.
     unsafe extern "C" fn job(room: *mut Room) -> Outcome {
-        // SAFETY: as the caller says; the outcome has the room after the body.
+        // SAFETY: as the caller promises; the outcome has the room after the body.
         unsafe {
             let body = take::<F>(room);
             match catch_unwind(AssertUnwindSafe(body)) {
@@ -253,7 +254,7 @@ impl<F: FnOnce() -> R, R> WorkOf<F, R> {
     /// # Safety
     /// The room has a body of this type.
     unsafe fn discard(room: *mut Room) {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller promises.
         drop(unsafe { take::<F>(room) });
     }
 }
@@ -273,8 +274,8 @@ fn refuse(what: &str, at: usize, otherwise: &str) -> ! {
 /// A computation. Dropped, it unwinds what it does; forgotten, it leaks, with its fiber.
 pub(crate) struct Fiber<E: Effect, R> {
     pub(crate) fiber: Place,
-    /// The fiber, if it waits for a word; else [`sys::hot::nowhere`]. So whether it waits need not
-    /// be asked before it is resumed. Each switch gives it anew: see [`Arrived`].
+    /// The fiber, if it waits for a word; else [`sys::hot::nowhere`]. So it is resumed without a
+    /// test whether it waits. Each switch gives it anew: see [`Arrived`].
     pub(crate) waits: Cell<Waiting>,
     pub(crate) at: Cell<At<E>>,
     pub(crate) work: &'static Work,
@@ -370,7 +371,7 @@ impl<E: Effect, R> Fiber<E, R> {
         }
     }
 
-    /// Or nothing is done, and returns the answer.
+    /// If nothing was done, returns the answer.
     #[inline(always)]
     fn try_resume(&self, answer: E::Output) -> Result<Step<E, R>, E::Output> {
         let answer = ManuallyDrop::new(answer);
@@ -422,7 +423,7 @@ impl<E: Effect, R> Fiber<E, R> {
     #[cold]
     unsafe fn start_by_c(fiber: Place, job: sys::hot::Job) -> Arrived {
         let words = (Word::new(job as *mut c_void), sys::hot::ANSWER);
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller promises.
         unsafe { sys::hot::resume_by_c(fiber, descriptor::<E>(), Some(words)) }
     }
 
@@ -431,7 +432,7 @@ impl<E: Effect, R> Fiber<E, R> {
     #[cold]
     unsafe fn word_by_c(fiber: Place, answer: Answer<E::Output>) -> Arrived {
         let go_on = |word, tag| {
-            // SAFETY: as the caller says. The frame of the answer waits until the performer has it.
+            // SAFETY: as the caller promises. The frame of the answer waits until the performer has it.
             unsafe { sys::hot::resume_by_c(fiber, descriptor::<E>(), Some((word, tag))) }
         };
         match answer {
@@ -450,7 +451,7 @@ impl<E: Effect, R> Fiber<E, R> {
     /// The fiber waits in the perform in whose frame the slot lies.
     #[cold]
     unsafe fn slot_by_c(fiber: Place, slot: At<E>, answer: Answer<E::Output>) -> Arrived {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller promises.
         unsafe {
             (*slot).answer.write(answer);
             sys::hot::resume_by_c(fiber, descriptor::<E>(), None)
@@ -484,7 +485,7 @@ impl<E: Effect, R> Fiber<E, R> {
     #[cold]
     #[inline(never)]
     unsafe fn otherwise(fiber: Place, word: Word, tag: usize) -> Result<Came<E, R>, NotResumed<E>> {
-        // SAFETY: as the caller says; nobody has taken the answer.
+        // SAFETY: as the caller promises; nobody has taken the answer.
         unsafe {
             if tag == sys::hot::NOT_DONE {
                 return Err((Waiting::of(fiber), sys::hot::decode(word)));
@@ -497,7 +498,7 @@ impl<E: Effect, R> Fiber<E, R> {
     /// The job has ended so.
     #[inline(always)]
     unsafe fn result(fiber: Place, word: Word) -> R {
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller promises.
         let result = unsafe {
             if sys::hot::is_word::<R>() {
                 sys::hot::decode(word)
@@ -538,7 +539,7 @@ impl<E: Effect, R> Fiber<E, R> {
         }
     }
 
-    /// Unwinds what the fiber does, until it has ended.
+    /// Unwinds the computation of the fiber until it has ended.
     #[cold]
     pub(crate) fn end(&self) {
         if self.is_at(NEW) {

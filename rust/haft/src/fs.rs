@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-//! Files by the library's own operations, for tasks: what may wait for the disk does so in a pool
-//! of threads, and in a simulation with files they are the simulation's. They need no feature.
+//! Files by the library's own operations, for tasks: calls that may wait for the disk do so in a
+//! pool of threads, and in a simulation with files they act on the simulation's. They need no
+//! feature.
 
 use crate::descriptor::{Descriptor, c_string, done, stream};
 use haft_sys as sys;
@@ -56,7 +57,7 @@ impl File {
     pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
         OpenOptions::new().read(true).open(path)
     }
-    /// Opens an empty file to write it: what was there is lost.
+    /// Opens an empty file to write it: earlier content is lost.
     ///
     /// # Errors
     /// The system's.
@@ -124,7 +125,7 @@ impl File {
         // SAFETY: the file is open, and the bytes lent, until the call returns.
         done(|| unsafe { sys::haft_io_pwrite(self.0.raw(), bytes, size, offset as i64) })
     }
-    /// Returns when what was written is on the disk.
+    /// Returns when the written data is on the disk.
     ///
     /// # Errors
     /// The system's.
@@ -148,7 +149,7 @@ impl File {
     }
 }
 
-/// How a file is opened, as [`std::fs::OpenOptions`].
+/// The options with which a file is opened, as [`std::fs::OpenOptions`].
 ///
 /// ```
 /// let missing = haft::run(|| haft::fs::OpenOptions::new().append(true).open("/no/such/file"));
@@ -165,18 +166,17 @@ pub struct OpenOptions {
 }
 
 impl OpenOptions {
-    /// For nothing yet.
+    /// Options that allow nothing yet.
     ///
     /// ```
-    /// // It says neither that the file is to be read nor that it is to be written.
-    /// let refused = haft::run(|| haft::fs::OpenOptions::new().open("/dev/null"));
-    /// assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
-    /// ```
+    /// // Neither read nor write is set. let refused = haft::run(||
+    /// haft::fs::OpenOptions::new().open("/dev/null")); assert_eq!(refused.unwrap_err().kind(),
+    /// std::io::ErrorKind::InvalidInput); ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
-    /// To read.
+    /// Opens the file to read it.
     ///
     /// ```
     /// let null = haft::run(|| haft::fs::OpenOptions::new().read(true).open("/dev/null"));
@@ -186,7 +186,7 @@ impl OpenOptions {
         self.read = yes;
         self
     }
-    /// To write.
+    /// Opens the file to write it.
     ///
     /// ```
     /// let null = haft::run(|| haft::fs::OpenOptions::new().write(true).open("/dev/null"));
@@ -196,7 +196,7 @@ impl OpenOptions {
         self.write = yes;
         self
     }
-    /// To write at the end, wherever that is at each write.
+    /// Writes at the end, wherever that is at each write.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -436,7 +436,7 @@ pub fn metadata(path: impl AsRef<Path>) -> io::Result<Metadata> {
     })
 }
 
-/// The whole content of a file.
+/// Returns the whole content of a file.
 ///
 /// # Errors
 /// The system's.
@@ -454,7 +454,7 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     Ok(content)
 }
 
-/// The whole content of a file of text.
+/// Returns the whole content of a file of text.
 ///
 /// # Errors
 /// The system's; `InvalidData` if it is not UTF-8.
@@ -469,7 +469,7 @@ pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
     Ok(content)
 }
 
-/// Makes a file with this content; what was there is lost.
+/// Makes a file with this content; earlier content is lost.
 ///
 /// # Errors
 /// The system's.
@@ -589,7 +589,7 @@ pub fn remove_dir(path: impl AsRef<Path>) -> io::Result<()> {
     remove(path)
 }
 
-/// Gives a file another name; what has that is replaced.
+/// Gives a file another name; a file that has it is replaced.
 ///
 /// # Errors
 /// The system's.
@@ -611,7 +611,7 @@ pub fn rename(from: impl AsRef<Path>, to: impl AsRef<Path>) -> io::Result<()> {
     done(|| unsafe { sys::haft_io_rename(from.as_ptr(), to.as_ptr()) as isize }).map(drop)
 }
 
-/// The paths in a directory, sorted by name, without `.` and `..`.
+/// Returns the paths in a directory, sorted by name, without `.` and `..`.
 ///
 /// # Errors
 /// The system's.

@@ -8,14 +8,14 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 
-/// An element of a generator; what performing it returns is nothing.
+/// The effect by which a generator hands out an element; its answer is empty.
 struct Give<T>(T);
 impl<T: 'static> Effect for Give<T> {
     type Output = ();
 }
 
-/// By which the function of a [`Generator`] hands out its elements, also from functions that it
-/// calls.
+/// The means by which the function of a [`Generator`] hands out its elements, also from functions
+/// that it calls.
 ///
 /// ```
 /// fn count_down(from: u32, out: haft::Yielder<u32>) {
@@ -25,8 +25,7 @@ impl<T: 'static> Effect for Give<T> {
 /// assert_eq!(numbers.collect::<Vec<_>>(), [2, 1, 0]);
 /// ```
 ///
-/// It stays in its generator's function, and so does not come into that of another generator, whose
-/// elements are another one's.
+/// It stays in its generator's function, so it cannot hand an element to another generator.
 pub struct Yielder<'function, T> {
     elements: PhantomData<fn(T)>,
     /// A computation stays on its thread.
@@ -96,7 +95,7 @@ pub struct Generator<T: 'static> {
 }
 
 impl<T: 'static> Generator<T> {
-    /// Nothing runs until the first element is wanted.
+    /// Makes a generator; nothing runs until the first element is wanted.
     ///
     /// # Panics
     /// If there is no memory for a stack.

@@ -51,7 +51,7 @@ use std::time::{Duration, Instant};
 pub struct Io(Descriptor);
 
 impl Io {
-    /// Over a socket of [`net`](crate::net), or of std.
+    /// Makes a connection of a socket of [`net`](crate::net), or of std.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -174,7 +174,7 @@ impl rt::Timer for Timer {
 
 struct Sleep {
     number: usize,
-    /// By the library's clock.
+    /// The time, by the library's clock.
     until: i64,
 }
 

@@ -4,7 +4,7 @@
 //! concerned.
 //!
 //! C keeps the number of the innermost `block_on` for each task, and copies it to the tasks that it
-//! spawns. So it is a number and no address: what a number stands for is looked up by the thread.
+//! spawns. So it is a number and no address: the thread looks up its `block_on`.
 
 use crate::numbers::ByNumber;
 use crate::sync::{Event, wait_on};
@@ -52,11 +52,11 @@ impl Interest {
 type List = Vec<(Interest, Waker)>;
 
 thread_local! {
-    /// By the number of the `block_on`.
+    /// The interests, by the number of the `block_on`.
     static LISTS: RefCell<ByNumber<List>> = RefCell::default();
 }
 
-/// Its address is the key of the number.
+/// The key of the number, by its address.
 static KEY: u8 = 0;
 
 fn current() -> usize {
@@ -72,7 +72,7 @@ unsafe fn set_current(number: usize) {
     assert!(code == 0, "no memory for a task-local value");
 }
 
-/// Has the future woken that is being polled.
+/// Lets the interest wake the future that is being polled.
 ///
 /// # Errors
 /// It is not polled by a task in `block_on`.
@@ -178,7 +178,7 @@ impl Interests {
                 let now = now();
                 self.wake(|of| of.time().is_some_and(|time| time <= now));
             }
-            // A descriptor was closed, say: the futures that use descriptors find out.
+            // A descriptor was closed, for example: the futures that use descriptors find out.
             Err(_) => self.wake(|of| of.descriptor().is_some()),
         }
     }

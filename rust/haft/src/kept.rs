@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Memory for what lives as long as a task. Each thread keeps some blocks of one size, since an
-//! allocator that has given back more than a few costs as much as all else of a short task.
+//! Memory for objects that live as long as a task. Each thread keeps some blocks of one size, since
+//! an allocator that has given back more than a few costs as much as all else of a short task.
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cell::RefCell;
@@ -26,7 +26,7 @@ thread_local! {
     static KEPT: RefCell<Kept> = const { RefCell::new(Kept(Vec::new())) };
 }
 
-/// That of a block, for what fits into one.
+/// The layout of a type: that of a block, for types that fit into one.
 const fn layout_of<T>() -> Layout {
     let layout = Layout::new::<T>();
     if layout.size() <= BLOCK.size() && layout.align() <= BLOCK.align() {
@@ -55,7 +55,7 @@ fn keep(block: NonNull<u8>) -> bool {
 pub(crate) fn place<T>(value: T) -> NonNull<T> {
     let layout = const { layout_of::<T>() };
     let kept = if layout == BLOCK { take() } else { None };
-    // SAFETY: the layout has bytes, as the caller says.
+    // SAFETY: the layout has bytes, as the caller promises.
     let memory = kept.or_else(|| NonNull::new(unsafe { alloc(layout) }));
     let place = memory
         .unwrap_or_else(|| handle_alloc_error(layout))

@@ -17,9 +17,9 @@
 //! - **Tasks**: [`run`], [`spawn`], [`scope`], [`try_scope`], [`timeout`], [`all`], [`first`],
 //!   [`shield`], [`channel`], [`select!`], [`sync`]. They wait for the kernel by epoll, or with the
 //!   feature `io-uring` by io_uring where the system allows it ([`backend`]).
-//! - **Blocking code**: with the feature `posix`, which is on by default, what std does by blocking
-//!   calls of the C library (`std::net`, `std::thread::sleep`, `std::process`) suspends the task
-//!   that does it, and so do the crates that are built on std.
+//! - **Blocking code**: with the feature `posix`, which is on by default, the parts of std that
+//!   make blocking calls of the C library (`std::net`, `std::thread::sleep`, `std::process`)
+//!   suspend the task, and so do the crates that are built on std.
 //! - **Async code**: [`block_on`] suspends the task, not the thread.
 //! - **Effects**: [`perform`], [`handle`] and [`handle_general`], [`Computation`], [`Generator`];
 //!   computations that go on more than once by [`replay()`] and [`handle_multi_shot`]; effects that
@@ -28,9 +28,9 @@
 //! # What must not wait on a task
 //!
 //! An initialiser of [`std::thread_local!`], or of a `thread_local` of C or C++: while it waits
-//! another task of the thread may initialise the variable, and what that one has borrowed is
-//! dropped when the first goes on. This breaks memory in safe code, and the compiler does not see
-//! it. Let it block the thread, in [`block_thread`]:
+//! another task of the thread may initialise the variable and borrow its value, which is dropped
+//! when the first goes on. This breaks memory in safe code, and the compiler does not see it. Let
+//! it block the thread, in [`block_thread`]:
 //!
 //! ```
 //! thread_local! {
@@ -40,8 +40,8 @@
 //! ```
 //!
 //! The same goes for a library that keeps a pointer into its caller's frame in a thread-local
-//! variable while it calls back, such as `scoped-tls`. The guide, docs/rust.md, has what else
-//! differs on tasks.
+//! variable while it calls back, such as `scoped-tls`. The guide, docs/rust.md, has the other
+//! differences on tasks.
 //!
 //! # How unwinding is kept sound
 //!
@@ -51,7 +51,7 @@
 //!   payload, and returns; the Rust caller raises it again ([`std::panic::resume_unwind`]) when C
 //!   has returned.
 //! - Waits are made while `haft_io_return_cancels` is set: the C library then never unwinds a
-//!   cancelled task, but has the wait return an error. The wait's wrapper here raises the panic
+//!   cancelled task, but lets the wait return an error. The wait's wrapper here raises the panic
 //!   [`Cancelled`], an ordinary panic of Rust that runs destructors and that
 //!   [`std::panic::catch_unwind`] may catch; the next wait raises it again. While a panic is under
 //!   way on the thread, a second one would end the process: then a cancelled wait returns early
@@ -95,6 +95,7 @@ mod interests;
 mod kept;
 mod local;
 mod multi_shot;
+mod names;
 pub mod net;
 mod numbers;
 mod packet;
@@ -131,9 +132,9 @@ pub use future::{Iterate, iterate};
 pub use generator::{Generator, Yielder};
 /// A test that runs in a simulation (see [`simulate`]), with the seeds 1 to 10, or up to another
 /// number, each on a thread of its own. A failure prints its seed; with `HAFT_IO_SEED` in the
-/// environment the test runs with that seed alone. Further options choose faults, and what is not
-/// simulated, as in [`Simulation`]: `short_counts`, `faults_one_in = 10`, `switches_one_in = 2`,
-/// `network = false`, `files = false`.
+/// environment the test runs with that seed alone. Further options choose faults, and the parts
+/// that are not simulated, as in [`Simulation`]: `short_counts`, `faults_one_in = 10`,
+/// `switches_one_in = 2`, `network = false`, `files = false`.
 ///
 /// ```
 /// #[haft::test(seeds = 20)]

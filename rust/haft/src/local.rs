@@ -46,7 +46,7 @@ macro_rules! task_local {
 /// });
 /// ```
 pub struct LocalKey<T> {
-    /// Its address is what it is known by.
+    /// Makes the address of the key unique.
     _place: u8,
     value: PhantomData<fn() -> T>,
 }
@@ -70,16 +70,16 @@ fn lists() -> MutexGuard<'static, Lists> {
 }
 
 static WORD: u8 = 0;
-/// 0: none, or this is no task.
+/// The word of the current task; 0: none, or this is no task.
 fn own_word() -> usize {
     // SAFETY: any thread may call it, and a key is any address.
     unsafe { sys::haft_io_local_get(ptr::from_ref(&WORD).cast()) as usize }
 }
 thread_local! {
-    /// That of the task which blocks the thread, or 0.
+    /// The word of the task that blocks the thread, or 0.
     static KEPT: Cell<usize> = const { Cell::new(0) };
 }
-/// Where the thread has no task to C, it has this number; returns what it had.
+/// Sets the number of a thread that has no task to C; returns the number before.
 pub(crate) fn keep_word(number: usize) -> usize {
     KEPT.replace(number)
 }
@@ -94,7 +94,7 @@ fn set_word(number: usize) -> bool {
     unsafe { sys::haft_io_local_set(ptr::from_ref(&WORD).cast(), number as *mut c_void) == 0 }
 }
 
-/// The current task's.
+/// The list of the current task.
 pub(crate) fn current() -> Option<Arc<List>> {
     match word() {
         0 => None,
@@ -102,7 +102,7 @@ pub(crate) fn current() -> Option<Arc<List>> {
     }
 }
 
-/// That the current task has the list, until this is dropped.
+/// A guard: the current task has the list until this is dropped.
 pub(crate) struct Entered {
     number: usize,
     before: usize,

@@ -3,7 +3,7 @@
 //!
 //! The handler is one of C, with a general clause, because C copies what its own handlers capture.
 //! The body's result, and a clause's, goes through the state in the frame of [`handle_multi_shot`]:
-//! it is taken there as soon as C returns to whoever has resumed.
+//! it is taken there as soon as C returns to the call that has resumed.
 //!
 //! ```text
 //!   handle_multi_shot, resume --> C --> the fiber: body --> perform_by_c, slot in its frame
@@ -23,8 +23,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr;
 use std::thread;
 
-/// A computation that waits in a perform, as the clause of [`handle_multi_shot`] gets it. It is
-/// resumed as often as one likes; when it is dropped, the computation ends where it waits, without
+/// A computation that waits in a perform, as the clause of [`handle_multi_shot`] gets it. It may be
+/// resumed any number of times; when it is dropped, the computation ends where it waits, without
 /// its destructors.
 pub struct MultiShot<'k, E: Effect, R> {
     state: &'k State<'k, E, R>,
@@ -32,7 +32,7 @@ pub struct MultiShot<'k, E: Effect, R> {
     not_send: PhantomData<*mut ()>,
 }
 
-/// The part of the state that is known by the type of the effect alone.
+/// The part of the state whose type depends on the effect alone.
 #[repr(C)]
 struct Handler<E: Effect> {
     /// Calls the clause of the state that this begins.
@@ -52,7 +52,7 @@ impl<E: Effect, R> State<'_, E, R> {
     /// # Safety
     /// The argument is a state that lives as long as the computation.
     unsafe extern "C" fn run(argument: *mut c_void) -> *mut c_void {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises it.
         let state = unsafe { &*argument.cast::<Self>() };
         let outcome = catch_unwind(AssertUnwindSafe(state.body));
         state.outcome.set(Some(outcome));
@@ -62,7 +62,7 @@ impl<E: Effect, R> State<'_, E, R> {
     /// # Safety
     /// The handler begins a state of this type, and the resumption has not been used.
     unsafe fn call(handler: *const Handler<E>, effect: E, k: sys::haft_resumption_t) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises it.
         let state = unsafe { &*handler.cast::<Self>() };
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let k = MultiShot {
@@ -113,7 +113,7 @@ unsafe extern "C" fn enter<E: Effect>(
 /// the compiler leaves cleanups there that do nothing.
 const TABLES_TELL: bool = cfg!(not(debug_assertions));
 
-/// Key of what is made for an effect.
+/// The key under which an effect's C handler is kept.
 struct Copied<E>(PhantomData<E>);
 
 fn make<E: Effect>() -> *mut c_void {
@@ -130,8 +130,8 @@ fn make<E: Effect>() -> *mut c_void {
 }
 
 impl<E: Effect<Output: Copy>, R> MultiShot<'_, E, R> {
-    /// Goes on in a copy: answers the effect, and returns what the computation returns, or what the
-    /// clause does for its next effect.
+    /// Goes on in a copy: answers the effect, and returns the result of the computation, or of the
+    /// clause for its next effect.
     ///
     /// ```
     /// haft::effect! { struct Flip -> bool }
@@ -267,7 +267,7 @@ pub unsafe fn handle_multi_shot<E: Effect<Output: Copy>, R>(
         outcome: Cell::new(None),
     };
     let argument = ptr::from_ref(&state).cast_mut().cast::<c_void>();
-    descriptor::<E>(); // what makes one takes the lock under which `make` is called
+    descriptor::<E>(); // made first, because making one takes the lock under which `make` is called
     let handler = once_for(TypeId::of::<Copied<E>>(), make::<E>).cast();
     // SAFETY: the state lives in this frame until the call returns. A computation that is
     // still suspended then goes on no more: its resumptions were forgotten. Body and clause let no

@@ -21,7 +21,8 @@ fn by_std<T: FromRawFd, R>(descriptor: &Descriptor, call: impl FnOnce(&T) -> R) 
     }))
 }
 
-/// The system does not know the sockets of a simulation, which are all of one host.
+/// The address of a socket. The system does not know the sockets of a simulation, which are all of
+/// one host.
 fn address_or_simulated(
     address: io::Result<SocketAddr>,
     socket: &Descriptor,
@@ -38,7 +39,7 @@ fn address_or_simulated(
     }
 }
 
-/// Calls with each of the addresses, up to the first for which that succeeds.
+/// Calls the function with each of the addresses, up to the first for which it succeeds.
 fn first_of<T>(
     addresses: impl ToSocketAddrs,
     call: impl Fn(CString, u16) -> io::Result<T>,
@@ -68,7 +69,7 @@ fn accept(listener: &Descriptor) -> io::Result<Descriptor> {
     unsafe { Descriptor::made_by(|| sys::haft_io_accept(listener.raw())) }
 }
 
-/// To and from std's types.
+/// The functions of a listener, and conversions to and from std's types.
 macro_rules! listener {
     ($name:ident) => {
         impl AsFd for $name {
@@ -136,7 +137,7 @@ impl TcpStream {
         .map(TcpStream)
     }
 
-    /// The other end's address.
+    /// Returns the other end's address.
     ///
     /// # Errors
     /// The system's.
@@ -154,7 +155,7 @@ impl TcpStream {
         let address = by_std(&self.0, std::net::TcpStream::peer_addr);
         address_or_simulated(address, &self.0)
     }
-    /// This end's address.
+    /// Returns this end's address.
     ///
     /// # Errors
     /// The system's.
@@ -237,7 +238,7 @@ impl TcpListener {
         })
         .map(TcpListener)
     }
-    /// The address at which it listens.
+    /// Returns the address at which it listens.
     ///
     /// # Errors
     /// The system's.
@@ -323,7 +324,7 @@ impl UnixStream {
         unsafe { Descriptor::made_by(|| sys::haft_io_connect_unix(path.as_ptr())) }.map(UnixStream)
     }
 
-    /// Two ends that are connected.
+    /// Makes two ends that are connected.
     ///
     /// # Errors
     /// The system's.

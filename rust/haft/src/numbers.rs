@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! Maps by numbers, whose keys of std are not used: std draws them for each thread, and the order
-//! of a program's own maps would depend on how many this library has made.
+//! Maps by numbers, with a hash of their own. std's hash has keys that std draws for each thread,
+//! and the order of a program's own maps would depend on how many maps this library has made.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! State that a task and its handle share: it passes the outcome on, and decides which frees it.
+//! State that a task and its handle share: it passes the outcome on, and decides which of the two
+//! frees it.
 
 use crate::sync::Event;
 use crate::wait::Cancelled;
@@ -18,14 +19,14 @@ pub(crate) struct Packet<T> {
     ///
     /// - null: nothing yet.
     /// - A waker, in a box: the handle was polled as a future. The swap that takes it out owns it.
-    /// - `TASK_LEFT`: the task has told its end, and uses the packet no more.
+    /// - `TASK_LEFT`: the task has reported its end, and uses the packet no more.
     /// - `OWNER_LEFT`: the handle was dropped.
     pub(crate) said: AtomicPtr<Waker>,
     pub(crate) free: unsafe fn(NonNull<Packet<T>>),
-    /// Valid until the end is told.
+    /// Valid until the end is reported.
     pub(crate) task: AtomicPtr<sys::haft_io_task_t>,
     pub(crate) end: Event,
-    /// The task's until the end is told; then the handle's.
+    /// Belongs to the task until the end is reported; then to the handle.
     pub(crate) outcome: UnsafeCell<Option<thread::Result<T>>>,
     pub(crate) has_joiner: AtomicBool,
 }
@@ -34,12 +35,12 @@ const TASK_LEFT: *mut Waker = ptr::without_provenance_mut(1);
 const OWNER_LEFT: *mut Waker = ptr::without_provenance_mut(2);
 
 impl<T> Packet<T> {
-    /// Tells the end of the task.
+    /// Reports the end of the task.
     ///
     /// # Safety
     /// The task calls it, once, and does not call `end_elsewhere`.
     pub(crate) unsafe fn finish(&self, outcome: thread::Result<T>) {
-        // SAFETY: the end is not told yet, so nobody else looks at it.
+        // SAFETY: the end is not reported yet, so the handle does not look at it.
         unsafe { *self.outcome.get() = Some(outcome) };
         self.end.set();
     }
@@ -47,12 +48,12 @@ impl<T> Packet<T> {
     pub(crate) fn end_elsewhere(&self) {
         self.end.set();
     }
-    /// Whether somebody has begun to join the task.
+    /// Whether a join of the task has begun.
     pub(crate) fn has_joiner(&self) -> bool {
         self.has_joiner.load(Ordering::Relaxed)
     }
 
-    /// Says something; what the other one has said last, or the caller itself.
+    /// Stores a word; returns the word before, of the other side or of the caller.
     fn say(&self, word: *mut Waker) -> Said {
         match self.said.swap(word, Ordering::AcqRel) {
             TASK_LEFT | OWNER_LEFT => Said::HasLeft,
@@ -61,7 +62,7 @@ impl<T> Packet<T> {
             waker => Said::Waker(unsafe { Box::from_raw(waker) }),
         }
     }
-    /// For the task, when it has told its end.
+    /// To be called by the task when it has reported its end.
     ///
     /// # Safety
     /// The packet begins a job, and the task does not use it any more.
@@ -107,13 +108,13 @@ impl<T> Owner<T> {
     pub(crate) fn end(&self) -> &Event {
         &self.packet().end
     }
-    /// Once the end is told.
+    /// Takes the outcome, once the end is reported.
     fn take_outcome(&mut self) -> Option<thread::Result<T>> {
         debug_assert!(self.is_finished());
         // SAFETY: then it is the handle's, of which there is one.
         unsafe { (*self.packet().outcome.get()).take() }
     }
-    /// `elsewhere` returns the payload of a task that left none here.
+    /// Joins the task. `elsewhere` returns the payload of a task that left none here.
     pub(crate) fn join_or(
         mut self,
         elsewhere: impl FnOnce() -> Option<Box<dyn Any + Send>>,
@@ -134,7 +135,7 @@ impl<T> Owner<T> {
         if !self.is_finished() {
             let waker = Box::into_raw(Box::new(context.waker().clone()));
             match self.packet().say(waker) {
-                Said::HasLeft => drop(self.packet().say(TASK_LEFT)), // and nobody is to be woken
+                Said::HasLeft => drop(self.packet().say(TASK_LEFT)), // and no waker is left
                 Said::Nothing | Said::Waker(_) => return Poll::Pending,
             }
         }
@@ -155,7 +156,7 @@ impl<T> Drop for Owner<T> {
     }
 }
 
-/// That somebody joins, until the join is done, or unwound.
+/// A guard: a join is under way, until it is done or unwound.
 struct Joining<'a>(&'a AtomicBool);
 impl<'a> Joining<'a> {
     fn begin(flag: &'a AtomicBool) -> Self {

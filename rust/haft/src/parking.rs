@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Where std has the word of a thread that is parked: libhaft-posix reports two tasks of a thread
+//! Finds the word of a parked thread in std, by which libhaft-posix reports two tasks of a thread
 //! that park at once.
 
 use haft_sys as sys;
@@ -20,7 +20,7 @@ unsafe extern "C" fn is_of_this_thread(word: *const u32) -> bool {
     word.addr().wrapping_sub(place) < SIZE
 }
 
-/// Before tasks run.
+/// To be called before tasks run.
 pub(crate) fn tell_of_parks() {
     static ONCE: Once = Once::new();
     // SAFETY: the function may be called by any thread.

@@ -38,7 +38,7 @@ enum Stream {
 }
 
 impl Stdio {
-    /// That of this process.
+    /// The stream of this process.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -53,7 +53,7 @@ impl Stdio {
     pub fn inherit() -> Self {
         Stdio(Stream::Inherited)
     }
-    /// Nothing to read, and what is written is lost.
+    /// A stream that is empty when it is read, and that drops all bytes written to it.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -152,7 +152,7 @@ pub struct Command {
 }
 
 impl Command {
-    /// The program is searched in `PATH`.
+    /// A command that runs a program, which is searched in `PATH`.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -174,7 +174,7 @@ impl Command {
             streams: [None, None, None],
         }
     }
-    /// Another argument.
+    /// Adds an argument.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -190,7 +190,7 @@ impl Command {
         self.words.push(argument.as_ref().to_owned());
         self
     }
-    /// Further arguments.
+    /// Adds arguments.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -207,7 +207,7 @@ impl Command {
         self.words.extend(arguments.map(|a| a.as_ref().to_owned()));
         self
     }
-    /// A variable of its environment.
+    /// Sets a variable of its environment.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -240,7 +240,7 @@ impl Command {
         self.environment.push((name.as_ref().to_owned(), None));
         self
     }
-    /// It gets no variables but those that are set after this.
+    /// Clears its environment: it gets only the variables that are set after this.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -257,7 +257,7 @@ impl Command {
         self.environment.clear();
         self
     }
-    /// Its working directory.
+    /// Sets its working directory.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -272,7 +272,7 @@ impl Command {
         self.folder = Some(folder.as_ref().to_owned());
         self
     }
-    /// It leads a process group of its own: signals of the terminal do not reach it.
+    /// Makes it the leader of a process group of its own: signals of the terminal do not reach it.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -289,7 +289,7 @@ impl Command {
         self.is_group = yes;
         self
     }
-    /// Its standard input; that of this process, unless it is set.
+    /// Sets its standard input, which otherwise is that of this process.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -304,7 +304,7 @@ impl Command {
         self.streams[0] = Some(stream.into());
         self
     }
-    /// Its standard output.
+    /// Sets its standard output.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -320,7 +320,7 @@ impl Command {
         self.streams[1] = Some(stream.into());
         self
     }
-    /// Its standard error.
+    /// Sets its standard error.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {
@@ -462,8 +462,8 @@ impl Command {
         self.spawn()?.wait()
     }
 
-    /// Starts the program, and returns what it has written to standard output and error, which are
-    /// pipes unless they are set, when it has ended.
+    /// Starts the program, waits for its end, and returns its output on standard output and
+    /// standard error, which are pipes unless they are set.
     ///
     /// # Errors
     /// The errors of [`spawn`](Self::spawn).
@@ -488,7 +488,7 @@ impl Command {
     }
 }
 
-/// With a null at the end.
+/// Pointers to the texts, with a null at the end.
 fn for_c(texts: &[CString]) -> Vec<*const c_char> {
     let texts = texts.iter().map(|text| text.as_ptr());
     texts.chain([ptr::null()]).collect()
@@ -525,7 +525,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Its number.
+    /// Returns its process number.
     ///
     /// ```
     /// haft::run(|| -> std::io::Result<()> {

@@ -18,8 +18,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::rc::Rc;
 
-/// A computation that waits in a perform, as the clause of [`replay`] gets it. It is resumed as
-/// often as one likes; what waits when it is dropped is unwound.
+/// A computation that waits in a perform, as the clause of [`replay`] gets it. It may be resumed
+/// any number of times; a fiber that waits when it is dropped is unwound.
 pub struct Replay<'k, E: Effect, R> {
     node: &'k Node<'k, E, R>,
     not_send: PhantomData<*mut ()>,
@@ -37,7 +37,7 @@ struct Answered<E: Effect> {
     before: Path<E>,
 }
 
-/// Where a computation waits.
+/// A place where a computation waits.
 struct Node<'a, E: Effect, R> {
     handling: &'a Handling<'a, E, R>,
     fiber: &'a Fiber<E, R>,
@@ -94,9 +94,9 @@ impl<E: Effect<Output: Clone>, R> Handling<'_, E, R> {
 }
 
 impl<E: Effect<Output: Clone>, R> Replay<'_, E, R> {
-    /// Answers the effect. Returns what the computation returns, or what the clause does for its
-    /// next effect. The first time the computation goes on where it waits; every further time its
-    /// body is run again up to here.
+    /// Answers the effect. Returns the result of the computation, or of the clause for its next
+    /// effect. The first time the computation goes on where it waits; every further time its body
+    /// is run again up to here.
     ///
     /// ```
     /// haft::effect! { struct Flip -> bool }

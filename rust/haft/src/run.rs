@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Runs: where tasks go on, by which threads and back ends, and when all have ended.
+//! Runs: the threads and back ends of tasks, and the wait until all have ended.
 
 use crate::blocking::guard_panic_hook;
 use crate::effects::outside;
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::{io, ptr};
 
-/// How [`run_with`] runs tasks.
+/// The options of [`run_with`].
 ///
 /// ```
 /// let options = haft::Options::new().threads(2).stack_size(256 * 1024);
@@ -33,7 +33,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// One thread, and otherwise the library's defaults.
+    /// Options for one thread, with the library's defaults.
     ///
     /// ```
     /// assert_eq!(haft::run_with(haft::Options::new(), || 42).unwrap(), 42);
@@ -44,8 +44,8 @@ impl Options {
             ..Options::default()
         }
     }
-    /// On how many threads tasks run; 0 means one per processor that the process may use. A task
-    /// stays on the thread on which it began.
+    /// Sets the number of threads on which tasks run; 0 means one per processor that the process
+    /// may use. A task stays on the thread on which it began.
     ///
     /// ```
     /// let options = haft::Options::new().threads(2);
@@ -55,7 +55,7 @@ impl Options {
         self.threads = Some(threads);
         self
     }
-    /// Bytes of addresses for the stack of a task; only what is used takes memory.
+    /// Sets the size of a task's stack in bytes of addresses; only the used part takes memory.
     ///
     /// ```
     /// let options = haft::Options::new().stack_size(64 * 1024);
@@ -65,11 +65,11 @@ impl Options {
         self.stack_size = bytes;
         self
     }
-    /// By what the threads wait for the kernel: `c"epoll"`, or with the feature `io-uring`
-    /// `c"io_uring"`. Without this, `HAFT_IO_BACKEND` in the environment decides, and if that is
-    /// unset or empty, it is io_uring if the feature is on and the system allows it, otherwise
-    /// epoll; [`backend`] says which. (With the feature `system` the installed library decides what
-    /// it has.)
+    /// Sets the back end by which the threads wait for the kernel: `c"epoll"`, or with the feature
+    /// `io-uring` `c"io_uring"`. Without this, `HAFT_IO_BACKEND` in the environment decides, and if
+    /// that is unset or empty, it is io_uring if the feature is on and the system allows it,
+    /// otherwise epoll; [`backend`] returns its name. (With the feature `system` the installed
+    /// library decides what it has.)
     ///
     /// ```
     /// let epoll = haft::Options::new().backend(c"epoll");
@@ -81,7 +81,8 @@ impl Options {
         self.backend = Some(name);
         self
     }
-    /// A task that holds its thread for longer is named on standard error, with a backtrace.
+    /// Sets a watchdog: a task that holds its thread for longer is named on standard error, with a
+    /// backtrace.
     ///
     /// ```
     /// let options = haft::Options::new().watchdog(std::time::Duration::from_secs(1));
@@ -91,9 +92,9 @@ impl Options {
         self.watchdog = Some(time);
         self
     }
-    /// A Unix socket that the run opens at this path, or, if that is a folder, as
-    /// `haft-top.PID` in it: `haft-top PID` shows what the tasks do. Only the process's user can
-    /// connect. `HAFT_IO_TOP` in the environment does the same.
+    /// Opens a Unix socket at this path, or, if that is a folder, as `haft-top.PID` in it:
+    /// `haft-top PID` shows what the tasks do. Only the process's user can connect. `HAFT_IO_TOP`
+    /// in the environment does the same.
     ///
     /// ```
     /// let options = haft::Options::new().top(c"/tmp");
@@ -103,8 +104,8 @@ impl Options {
         self.top = Some(path);
         self
     }
-    /// The run is recorded in this file, which is made anew: each answer that it gets from outside,
-    /// and the order of its tasks. A run of several threads cannot be recorded. Without this,
+    /// Records the run in this file, which is made anew: each answer that it gets from outside, and
+    /// the order of its tasks. A run of several threads cannot be recorded. Without this,
     /// `HAFT_IO_RECORD` in the environment names the file, if any.
     ///
     /// # Panics
@@ -123,10 +124,10 @@ impl Options {
         self.record = Some(for_c(file.as_ref()));
         self
     }
-    /// The run is the one that was recorded in this file, once more, without its network, its files
-    /// and its waits. Where the program asks for something else than it did then, the process ends
-    /// with status 3, after a word. Without this, `HAFT_IO_REPLAY` in the environment names the
-    /// file, if any. See [`record`](Self::record).
+    /// Replays the run that was recorded in this file, without its network, its files and its
+    /// waits. Where the program asks for something else than it did then, the process ends with
+    /// status 3, after a message. Without this, `HAFT_IO_REPLAY` in the environment names the file,
+    /// if any. See [`record`](Self::record).
     ///
     /// # Panics
     /// If the path has a zero byte in it.
@@ -135,8 +136,9 @@ impl Options {
         self
     }
 
-    /// All tasks of the run have thread-local variables of their own, as if each were a thread: those
-    /// of [`std::thread_local!`], of std itself, and of the C and C++ libraries of the program.
+    /// Gives all tasks of the run thread-local variables of their own, as if each were a thread:
+    /// those of [`std::thread_local!`], of std itself, and of the C and C++ libraries of the
+    /// program.
     ///
     /// So [`std::thread::current`] is the task, which parks alone; an initialiser of a
     /// [`std::thread_local!`] may wait, a `RefCell` in one may stay borrowed over a wait, and
@@ -146,7 +148,7 @@ impl Options {
     /// variables begin as on a new thread, also those of `main`.
     ///
     /// A task takes some 5 KiB and about a half microsecond more, and a switch to it some
-    /// nanoseconds. [`own_thread_locals_refused`] says where this cannot be had;
+    /// nanoseconds. [`own_thread_locals_refused`] returns the reason where this cannot be had;
     /// [`spawn_with_own_thread_locals`](crate::spawn_with_own_thread_locals) is for single tasks.
     ///
     /// ```
@@ -194,8 +196,8 @@ fn text_or_null(text: &Option<CString>) -> *const std::ffi::c_char {
     text.as_ref().map_or(ptr::null(), |text| text.as_ptr())
 }
 
-/// Why tasks of this program cannot have thread-local variables of their own; `None`: they can. It
-/// needs glibc, not linked statically, and neither a sanitizer nor Valgrind.
+/// Returns the reason why tasks of this program cannot have thread-local variables of their own;
+/// `None`: they can. It needs glibc, not linked statically, and neither a sanitizer nor Valgrind.
 ///
 /// ```
 /// if let Some(reason) = haft::own_thread_locals_refused() {
@@ -218,8 +220,8 @@ pub(crate) fn this_run() -> u64 {
     unsafe { sys::haft_io_run_number() }
 }
 
-/// By what the thread of this task waits: `epoll`, `io_uring` or `simulation`. `None`: the caller
-/// is no task.
+/// The back end by which the thread of this task waits: `epoll`, `io_uring` or `simulation`.
+/// `None`: the caller is no task.
 ///
 /// ```
 /// assert!(matches!(haft::run(haft::backend), Some("epoll" | "io_uring")));

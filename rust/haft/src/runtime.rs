@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Tasks for programs that are not themselves one: on threads of their own.
+//! Tasks on threads of their own, for programs whose `main` is no task.
 
 use crate::channels::{Sender, channel};
 use crate::run::{Options, run_with, this_run};
@@ -29,7 +29,7 @@ use std::{fmt, io, thread};
 /// assert_eq!(haft::block_on(answer(&runtime)), 42);
 /// ```
 pub struct Runtime {
-    /// That of its tasks.
+    /// The run of its tasks.
     run: u64,
     jobs: Option<Sender<Box<dyn FnOnce() + Send>>>,
     thread: Option<thread::JoinHandle<io::Result<()>>>,

@@ -2,6 +2,7 @@
 //! Scopes: no task outlives the scope in which it was spawned.
 
 use crate::blocking::guard_panic_hook;
+use crate::names::name_of;
 use crate::packet::{Owner, Packet};
 use crate::run::this_run;
 use crate::sync::Event;
@@ -26,7 +27,7 @@ type Payload = Box<dyn Any + Send>;
 fn run_of_scope() -> u64 {
     let run = this_run();
     assert!(run != 0, "a scope is opened outside of haft::run");
-    guard_panic_hook(); // by a task of C nobody has yet
+    guard_panic_hook(); // a task that C has spawned has not called it yet
     run
 }
 
@@ -68,12 +69,12 @@ fn value_of<T>(outcome: thread::Result<T>) -> T {
 /// });
 /// ```
 pub struct Scope<'scope, 'env: 'scope> {
-    /// Valid from the beginning of the body to the end of the scope, and so as long as anybody has
-    /// a `&'scope Scope`.
+    /// Valid from the beginning of the body to the end of the scope, and so as long as there is a
+    /// `&'scope Scope`.
     inner: AtomicPtr<sys::haft_io_scope_t>,
     run: u64,
     spawned: AtomicUsize,
-    /// Panics of tasks that nobody was joining, each with the task's number.
+    /// Panics of tasks without a joiner, each with the task's number.
     panics: Mutex<Vec<(usize, Payload)>>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
@@ -83,7 +84,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 /// scope have ended. The tasks may borrow what lives outside of the call, as with
 /// [`std::thread::scope`].
 ///
-/// A panic of a task that nobody is joining then cancels the body and the other tasks, and goes on
+/// A panic of a task that no join waits for then cancels the body and the other tasks, and goes on
 /// here when all have ended. So does a panic of the body, which cancels the tasks. A body that
 /// returns cancels nothing, also where it returns early, by `?`: for that there is [`try_scope`]. A
 /// cancel of the caller cancels the scope.
@@ -122,7 +123,7 @@ where
             .store(unsafe { sys::haft_io_this_scope() }, Ordering::Relaxed);
         body(&scope)
     });
-    // Nobody has a reference to it any more: the tasks have ended.
+    // No reference to it is left: the tasks have ended.
     let panics = scope.panics.lock().map(|mut kept| mem::take(&mut *kept));
     let first = panics.unwrap_or_default().into_iter().next();
     match (outcome, first) {
@@ -163,7 +164,7 @@ where
 }
 
 impl<'scope, 'env> Scope<'scope, 'env> {
-    /// Starts a task of the scope.
+    /// Starts a task of the scope. Its name is as that of [`spawn`](crate::spawn).
     ///
     /// # Panics
     /// If there is no memory, or the caller is no task of the run in which the scope was opened.
@@ -177,12 +178,13 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     ///     });
     /// });
     /// ```
+    #[track_caller]
     pub fn spawn<F, T>(&'scope self, function: F) -> ScopedJoinHandle<'scope, T>
     where
         F: FnOnce() -> T + Send + 'scope,
         T: Send + 'scope,
     {
-        self.spawn_by(None, function)
+        self.spawn_by(name_of::<F>(), function)
     }
 
     /// Like [`spawn`](Self::spawn), for a task with a name of its own.
@@ -229,8 +231,8 @@ impl<'scope, 'env> Scope<'scope, 'env> {
             // SAFETY: it is called once.
             outcome => unsafe { packet.finish(outcome) },
         };
-        // SAFETY: the scope is open, as somebody has a `&'scope` of it; it ends after the task,
-        // before what the task borrows. The function is `Send`.
+        // SAFETY: the scope is open, as there is a `&'scope` of it; it ends after the task, before
+        // what the task borrows. The function is `Send`.
         let owner = unsafe { start(self.inner.load(Ordering::Relaxed), name, function) };
         ScopedJoinHandle {
             panics: &self.panics,
@@ -259,8 +261,7 @@ impl<'scope, 'env> Scope<'scope, 'env> {
     /// If the caller is no task of the run in which the scope was opened.
     pub fn cancel(&'scope self) {
         self.check_run();
-        // SAFETY: the scope is open, as somebody has a `&'scope` of it, and this is a task of its
-        // run.
+        // SAFETY: the scope is open, as there is a `&'scope` of it, and this is a task of its run.
         unsafe { sys::haft_io_scope_cancel(self.inner.load(Ordering::Relaxed)) };
     }
 
@@ -352,7 +353,7 @@ impl<T> fmt::Debug for ScopedJoinHandle<'_, T> {
 
 // ---- Deadlines, shields, cancel handles ----
 
-/// A deadline has passed. See [`timeout`].
+/// The error of a [`timeout`]: the deadline has passed.
 ///
 /// ```
 /// let error = std::io::Error::from(haft::TimedOut);
@@ -441,8 +442,8 @@ struct ScopePointer(*mut sys::haft_io_scope_t);
 unsafe impl Send for ScopePointer {}
 
 impl CancelHandle {
-    /// The body is unwound by its next wait, and the tasks that it has spawned by theirs. If it has
-    /// ended, or was cancelled before, nothing.
+    /// Cancels the body, which is unwound by its next wait, and the tasks that it has spawned by
+    /// theirs. Does nothing if the body has ended, or was cancelled before.
     ///
     /// # Panics
     /// If the caller is no task of the run.
@@ -472,7 +473,7 @@ impl CancelHandle {
     }
 }
 
-/// The handle has nothing to cancel any more, also where the inner scope finds no memory.
+/// A guard that takes the scope from the handle, also where the inner scope finds no memory.
 struct HandleEnds<'a>(&'a CancelHandle);
 impl Drop for HandleEnds<'_> {
     fn drop(&mut self) {
@@ -505,7 +506,8 @@ pub fn cancellable<T>(body: impl FnOnce(&CancelHandle) -> T) -> Result<T, Cancel
             scope: Mutex::new(ScopePointer(unsafe { sys::haft_io_this_scope() })),
         }));
         let _ends = HandleEnds(&handle);
-        // In a scope of its own, so that the outer one has no task any more when the handle ends.
+        // The body is in a scope of its own, so that the outer one has no task any more when the
+        // handle ends.
         open(&defaults, || body(&handle)).1
     });
     match value_of(outcome) {

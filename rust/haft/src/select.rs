@@ -23,8 +23,8 @@ use std::time::Duration;
 /// - `default(duration)`: nothing of all that until so much time has passed. It comes last.
 ///
 /// The bodies may use `?`, `break`, `continue` and `return` as around the macro. In a destructor
-/// that runs while its thread is panicking a cancel does not end this wait, since then nothing has
-/// come of which an arm could tell: give it a `default` there.
+/// that runs while its thread is panicking a cancel does not end this wait, since then no arm could
+/// be chosen: give it a `default` there.
 ///
 /// ```
 /// use std::time::Duration;
@@ -111,10 +111,10 @@ macro_rules! select {
 pub unsafe trait Arm {
     /// The case for C to wait for.
     fn case(&mut self) -> sys::haft_io_select_case_t;
-    /// C has done it, or it cannot be done.
+    /// Called when the arm was chosen. `done`: C has done it; otherwise it cannot be done.
     ///
     /// # Safety
-    /// It is so; after `case`, once.
+    /// The arm was chosen, after `case`, and this is called once.
     unsafe fn is_chosen(&mut self, _done: bool) {}
 }
 
@@ -239,7 +239,7 @@ pub fn wait_for(arms: &mut [&mut dyn Arm], limit: Option<Duration>) -> usize {
     });
     match chosen {
         Ok(index) => {
-            // SAFETY: the call says so.
+            // SAFETY: C has chosen this arm.
             unsafe { arms[index].is_chosen(cases[index].code == 0) };
             index
         }

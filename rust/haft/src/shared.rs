@@ -59,7 +59,7 @@ macro_rules! shared_effect {
         #[repr(C)]
         #[derive(Clone, Copy)]
         $visibility struct $name { $($visibility $field: $type),* }
-        // SAFETY: the author of the `unsafe` says so.
+        // SAFETY: the author of the `unsafe` promises it.
         unsafe impl $crate::SharedEffect for $name {
             type Output = $result;
             fn descriptor() -> *mut $crate::__sys::haft_effect_t {
@@ -72,7 +72,8 @@ macro_rules! shared_effect {
     )+};
 }
 
-/// Key of what is made for an effect of C; a type may also be an effect of Rust.
+/// The key under which the handler for an effect of C is kept; a type may also be an effect of
+/// Rust.
 struct Shared<E>(PhantomData<E>);
 
 fn make<E: SharedEffect>() -> *mut c_void {
@@ -112,8 +113,8 @@ unsafe extern "C" fn in_place<E: SharedEffect>(state: *mut c_void, payload: *mut
     (state.clause.borrow_mut())(effect)
 }
 
-/// Performs an effect of C: returns what its innermost handler answers, in C or in Rust; without
-/// one the default of C does, or reports the mistake.
+/// Performs an effect of C: returns the answer of its innermost handler, in C or in Rust; without
+/// one the default of C answers, or reports the mistake.
 ///
 /// # Panics
 /// If the effect has other sizes in C.
@@ -142,8 +143,9 @@ pub fn perform_shared<E: SharedEffect>(mut effect: E) -> E::Output {
     }
 }
 
-/// Like [`handle`](crate::handle), for an effect of C: the clause answers what Rust or C performs
-/// in the body, at once, on the performer's stack. A panic of the clause ends the process.
+/// Like [`handle`](crate::handle), for an effect of C: the clause answers the effects that Rust or
+/// C performs in the body, at once, on the performer's stack. A panic of the clause ends the
+/// process.
 ///
 /// # Panics
 /// If the body panics, or the effect has other sizes in C.

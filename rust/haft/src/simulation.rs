@@ -10,11 +10,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 ///
 /// The seed decides which of the tasks that can go on does; time stands still while one can, and
 /// then jumps to the next timer. The network and the files exist in this simulation only: one host,
-/// which has every address and name, and at first no files. With the feature `posix` that is so for
-/// std, too, and for crates that know nothing of Haft: its sockets, files, clocks, sleeps and
-/// random bytes. Seed 0 draws a seed, unless the environment has one in `HAFT_IO_SEED`.
+/// which has every address and name, and at first no files. With the feature `posix` that holds for
+/// std, too, and for crates that were written without Haft in mind: its sockets, files, clocks,
+/// sleeps and random bytes. Seed 0 draws a seed, unless the environment has one in `HAFT_IO_SEED`.
 ///
-/// [`Simulation`] chooses what is simulated, and adds faults.
+/// [`Simulation`] chooses the simulated parts, and adds faults.
 ///
 /// # Panics
 /// If `main` panics, or no task will ever go on. The seed is printed then.
@@ -44,7 +44,7 @@ pub fn simulate<T>(seed: u64, main: impl FnOnce() -> T) -> T {
     Simulation::new().seed(seed).run(main)
 }
 
-/// A simulation (see [`simulate`]) with faults, or with less that is simulated.
+/// A simulation (see [`simulate`]) with faults, or with fewer simulated parts.
 ///
 /// ```
 /// use haft::net::{TcpListener, TcpStream};
@@ -73,7 +73,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// With a network and files of its own, in which nothing goes wrong.
+    /// A simulation with a network and files of its own, without faults.
     ///
     /// ```
     /// assert_eq!(haft::Simulation::new().run(|| 42), 42);
@@ -89,7 +89,7 @@ impl Simulation {
             date: 0,
         }
     }
-    /// 0 draws one, unless the environment has one in `HAFT_IO_SEED`.
+    /// Sets the seed; 0 draws one, unless the environment has one in `HAFT_IO_SEED`.
     ///
     /// ```
     /// assert_eq!(haft::Simulation::new().seed(7).run(haft::simulation_seed), Some(7));
@@ -98,7 +98,7 @@ impl Simulation {
         self.seed = seed;
         self
     }
-    /// Reads and writes of simulated streams may do less than they are asked to.
+    /// Lets reads and writes of simulated streams do less than they are asked to.
     ///
     /// ```
     /// use std::io::{Read, Write};
@@ -116,9 +116,9 @@ impl Simulation {
         self.short_counts = yes;
         self
     }
-    /// Whether sockets, by [`net`](crate::net) and, with the feature `posix`, by `std::net`, are of
-    /// a network that exists in the simulation only, whose one host has every address and name.
-    /// Otherwise they are the machine's, and block the thread with all its tasks.
+    /// Sets whether sockets, by [`net`](crate::net) and, with the feature `posix`, by `std::net`,
+    /// are of a network that exists in the simulation only, whose one host has every address and
+    /// name. Otherwise they are the machine's, and block the thread with all its tasks.
     ///
     /// ```
     /// let simulation = haft::Simulation::new();
@@ -128,8 +128,8 @@ impl Simulation {
         self.network = yes;
         self
     }
-    /// Whether files, by [`fs`](crate::fs) and, with the feature `posix`, by `std::fs`, exist in
-    /// the simulation only; at first there are none.
+    /// Sets whether files, by [`fs`](crate::fs) and, with the feature `posix`, by `std::fs`, exist
+    /// in the simulation only; at first there are none.
     ///
     /// ```
     /// let simulation = haft::Simulation::new();
@@ -140,7 +140,7 @@ impl Simulation {
         self.files = yes;
         self
     }
-    /// One in so many operations on simulated sockets and files fails, as the seed decides; 0:
+    /// Lets one in so many operations on simulated sockets and files fail, as the seed decides; 0:
     /// none.
     ///
     /// ```
@@ -152,8 +152,8 @@ impl Simulation {
         self.faults_one_in = count;
         self
     }
-    /// At one in so many operations that need not wait another task goes on; 0: at none. So seeds
-    /// find races between operations.
+    /// Lets another task go on at one in so many operations that need not wait; 0: at none. So
+    /// seeds find races between operations.
     ///
     /// A lock of std that is free is no such operation, nor is an atomic: they call nothing, so no
     /// seed lets another task go on there. A value that is read under a std `Mutex` and written
@@ -169,8 +169,9 @@ impl Simulation {
         self.switches_one_in = count;
         self
     }
-    /// When the simulation begins, to the second; otherwise when the year 2025 does (UTC). The time
-    /// stamps of its files follow, and with the feature `posix` also `SystemTime::now`.
+    /// Sets the date at which the simulation begins, to the second; otherwise it begins with the
+    /// year 2025 (UTC). The time stamps of its files follow, and with the feature `posix` also
+    /// `SystemTime::now`.
     ///
     /// ```
     /// use std::time::{Duration, UNIX_EPOCH};
@@ -235,9 +236,10 @@ pub fn simulation_seed() -> Option<u64> {
     Some(unsafe { sys::haft_io_seed() }).filter(|seed| *seed != 0)
 }
 
-/// A crash of the simulated machine, and a restart: the simulated files hold then what they could
-/// hold after a real one, as the seed decides. Synced data is there; other data may be there in
-/// part. Call this when the tasks that use files have ended; files opened before are of no use.
+/// Simulates a crash of the machine, and a restart: the simulated files then hold contents that
+/// they could have after a real one, as the seed decides. Synced data is there; other data may be
+/// there in part. Call this when the tasks that use files have ended; files opened before are of no
+/// use.
 ///
 /// # Panics
 /// Outside of a simulation with files the C library ends the process with a message.

@@ -40,7 +40,7 @@ unsafe impl Sync for Event {}
 impl RefUnwindSafe for Event {}
 
 impl Event {
-    /// Not set.
+    /// An event that is not set.
     ///
     /// ```
     /// static READY: haft::sync::Event = haft::sync::Event::new();
@@ -120,7 +120,7 @@ impl Event {
         &self,
         task: *mut sys::haft_io_task_t,
     ) -> Result<(), Interrupted> {
-        // SAFETY: as in `try_wait`; and the caller says so.
+        // SAFETY: as in `try_wait`; and the caller promises it.
         wait(|| unsafe { sys::haft_io_event_wait_for(self.inner.get(), task) } as isize).map(drop)
     }
     pub(crate) fn for_c(&self) -> *mut sys::haft_io_event_t {
@@ -141,8 +141,8 @@ impl fmt::Debug for Event {
     }
 }
 
-/// Makes a wait whose outcome the caller has to return: where a cancel would only end the wait,
-/// since the thread is panicking, the wait is made once more, and to its end.
+/// Makes a wait whose outcome the caller has to return. Where a cancel could only end the wait,
+/// since the thread is panicking, the wait is made once more, to its end.
 pub(crate) fn wait_on(mut call: impl FnMut() -> isize) -> Result<usize, Interrupted> {
     match wait(&mut call) {
         Err(Interrupted::Cancelled) => shielded(|| wait(call)),
@@ -186,7 +186,7 @@ unsafe impl<T: ?Sized + Send> Send for Mutex<T> {}
 unsafe impl<T: ?Sized + Send> Sync for Mutex<T> {}
 
 impl<T> Mutex<T> {
-    /// With the value, and not locked.
+    /// A mutex with this value, which is not locked.
     ///
     /// ```
     /// static TOTAL: haft::sync::Mutex<u32> = haft::sync::Mutex::new(0);
@@ -199,7 +199,7 @@ impl<T> Mutex<T> {
             value: UnsafeCell::new(value),
         }
     }
-    /// The value.
+    /// Returns the value.
     ///
     /// ```
     /// assert_eq!(haft::sync::Mutex::new(42).into_inner(), 42);
@@ -210,7 +210,7 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits until nobody else has it.
+    /// Waits until the mutex is free, and locks it.
     ///
     /// ```
     /// let names = haft::sync::Mutex::new(vec!["ada"]);
@@ -222,7 +222,7 @@ impl<T: ?Sized> Mutex<T> {
         acquire(|| unsafe { sys::haft_io_mutex_lock(self.inner.get()) });
         self.guard()
     }
-    /// Without a wait: `None` if somebody has it.
+    /// Locks the mutex without a wait; `None` if it is locked.
     ///
     /// ```
     /// let mutex = haft::sync::Mutex::new(());
@@ -235,7 +235,7 @@ impl<T: ?Sized> Mutex<T> {
         // SAFETY: as above.
         unsafe { sys::haft_io_mutex_try_lock(self.inner.get()) }.then(|| self.guard())
     }
-    /// The value, which nobody else can have.
+    /// The value, to which this is the only reference.
     ///
     /// ```
     /// let mut mutex = haft::sync::Mutex::new(41);
@@ -301,7 +301,7 @@ impl<T: ?Sized + fmt::Debug> fmt::Debug for MutexGuard<'_, T> {
 
 // ---- Semaphores ----
 
-/// So many permits, for what only so many tasks may do at once.
+/// A number of permits, for work that only so many tasks may do at once.
 ///
 /// ```
 /// use haft::sync::Semaphore;
@@ -325,7 +325,7 @@ unsafe impl Sync for Semaphore {}
 impl RefUnwindSafe for Semaphore {}
 
 impl Semaphore {
-    /// With so many permits.
+    /// A semaphore with so many permits.
     ///
     /// ```
     /// static CONNECTIONS: haft::sync::Semaphore = haft::sync::Semaphore::new(10);
@@ -353,7 +353,7 @@ impl Semaphore {
         acquire(|| unsafe { sys::haft_io_semaphore_acquire(self.inner.get()) });
         Permit(self)
     }
-    /// Without a wait: `None` if there is no permit.
+    /// Takes a permit without a wait; `None` if there is none.
     ///
     /// ```
     /// let permits = haft::sync::Semaphore::new(1);
@@ -364,7 +364,7 @@ impl Semaphore {
         // SAFETY: as above.
         unsafe { sys::haft_io_semaphore_try_acquire(self.inner.get()) }.then(|| Permit(self))
     }
-    /// One permit more.
+    /// Adds a permit.
     ///
     /// ```
     /// let permits = haft::sync::Semaphore::new(1);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-//! Tasks: how one starts, what it takes along, and the handle of its end.
+//! Tasks: how one starts, the state that it takes along, and the handle of its end.
 
 use crate::blocking::this_task;
 use crate::kept;
 use crate::local;
+use crate::names::name_of;
 use crate::packet::{Owner, Packet};
 use crate::run::{own_thread_locals_refused, this_run};
 use crate::sync::Event;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::task::{Context, Poll};
 use std::{fmt, io, ptr, thread};
 
-/// A packet, and what the task takes when it begins: all that a spawn allocates.
+/// A packet, and the state that the task takes when it begins: all that a spawn allocates.
 #[repr(C)]
 struct Job<F, T> {
     packet: Packet<T>,
@@ -34,7 +35,7 @@ struct Begin<F> {
 }
 
 unsafe fn free<F, T>(packet: NonNull<Packet<T>>) {
-    /// Also if what the task has returned panics when it is dropped.
+    /// Gives the memory back, also if the task's result panics when it is dropped.
     struct Memory<J>(NonNull<J>);
     impl<J> Drop for Memory<J> {
         fn drop(&mut self) {
@@ -54,7 +55,7 @@ unsafe impl<F: Send, T: Send> Send for Unstarted<F, T> {}
 
 impl<F, T> Drop for Unstarted<F, T> {
     fn drop(&mut self) {
-        /// Also if the function panics when it is dropped.
+        /// Leaves the packet, also if the function panics when it is dropped.
         struct Leaves<T>(NonNull<Packet<T>>);
         impl<T> Drop for Leaves<T> {
             fn drop(&mut self) {
@@ -72,7 +73,7 @@ impl<F, T> Drop for Unstarted<F, T> {
 }
 
 impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
-    /// For a function that tells the end of the task.
+    /// Makes a job of a function that reports the end of the task.
     pub(crate) fn new(function: F) -> (Self, Owner<T>) {
         let job = kept::place(Job {
             packet: Packet {
@@ -125,7 +126,7 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
     #[cold]
     fn refuse(self) {
         let payload = Box::new("no memory for the stack of a task");
-        // SAFETY: no task has taken it, and what it does further is to tell its end again.
+        // SAFETY: no task has taken it, and it only reports its end again.
         unsafe { self.0.cast::<Packet<T>>().as_ref().finish(Err(payload)) };
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(self))) {
             drop_quietly(payload);
@@ -154,7 +155,7 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
             unsafe { Packet::leave(packet) };
         };
         if catch_unwind(AssertUnwindSafe(body)).is_err() {
-            // The drop of the task's result has panicked, and nobody can get that panic.
+            // The drop of the task's result has panicked, and no joiner can get that panic.
             std::process::abort();
         }
         #[cfg(feature = "tracing")]
@@ -163,7 +164,7 @@ impl<F: FnOnce(&Packet<T>), T> Unstarted<F, T> {
     }
 }
 
-/// Starts a task of the scope, null: the current one, by a function that tells its end.
+/// Starts a task of the scope, null: the current one, by a function that reports its end.
 ///
 /// # Safety
 /// The same as for `Unstarted::start`.
@@ -172,11 +173,11 @@ pub(crate) unsafe fn start<F: FnOnce(&Packet<T>), T>(
     name: Option<&'static CStr>,
     function: F,
 ) -> Owner<T> {
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     unsafe { start_with(scope, name, false, function) }
 }
 
-/// The same, with a word on thread-local variables of the task's own.
+/// The same, with the choice of thread-local variables of the task's own.
 ///
 /// # Safety
 /// The same as for `Unstarted::start`.
@@ -187,7 +188,7 @@ unsafe fn start_with<F: FnOnce(&Packet<T>), T>(
     function: F,
 ) -> Owner<T> {
     let (unstarted, owner) = Unstarted::new(function);
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     let task = unsafe { unstarted.start(scope, name, own_thread_locals) };
     owner.packet().task.store(task, Ordering::Release);
     owner
@@ -268,6 +269,9 @@ impl<T> fmt::Debug for JoinHandle<T> {
 /// Starts a task of the innermost scope, or of the run. It begins when the caller waits next, or on
 /// another thread of the run. It does not inherit the handlers around the caller.
 ///
+/// Dumps, traces and debuggers call it by the caller's name ([`set_task_name`]), or, if that has
+/// been given none, by the function and the place of this call, `shop::serve (main.rs:31)`.
+///
 /// # Panics
 /// Outside of [`run`](crate::run), and if there is no memory.
 ///
@@ -277,12 +281,13 @@ impl<T> fmt::Debug for JoinHandle<T> {
 ///     assert_eq!(task.join().unwrap(), 42);
 /// });
 /// ```
+#[track_caller]
 pub fn spawn<F, T>(function: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    spawn_by(None, function)
+    spawn_by(name_of::<F>(), function)
 }
 
 /// Like [`spawn`], for a task with a name of its own, which dumps and messages show.
@@ -333,6 +338,7 @@ where
 ///
 /// # Panics
 /// Like [`spawn`].
+#[track_caller]
 pub fn spawn_in_run<F, T>(function: F) -> JoinHandle<T>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -340,13 +346,19 @@ where
 {
     // SAFETY: the function borrows nothing, and is `Send`; any thread may ask for the scope, which
     // is open as long as this task.
-    JoinHandle(unsafe { start(sys::haft_io_run_scope(), None, finishing(function)) })
+    JoinHandle(unsafe {
+        start(
+            sys::haft_io_run_scope(),
+            name_of::<F>(),
+            finishing(function),
+        )
+    })
 }
 
 /// Like [`spawn`], for a task with thread-local variables of its own, in a run whose other tasks
-/// share those of their thread: [`Options::own_thread_locals`](crate::Options::own_thread_locals)
-/// says what that means. A join may return before the destructors of the variables have run; the
-/// scope does not end before.
+/// share those of their thread: see
+/// [`Options::own_thread_locals`](crate::Options::own_thread_locals). A join may return before the
+/// destructors of the variables have run; the scope does not end before.
 ///
 /// # Errors
 /// `Unsupported`, where they cannot be had: see
@@ -365,6 +377,7 @@ where
 ///     }
 /// });
 /// ```
+#[track_caller]
 pub fn spawn_with_own_thread_locals<F, T>(function: F) -> io::Result<JoinHandle<T>>
 where
     F: FnOnce() -> T + Send + 'static,
@@ -373,8 +386,9 @@ where
     if let Some(reason) = own_thread_locals_refused() {
         return Err(io::Error::new(io::ErrorKind::Unsupported, reason));
     }
+    let name = name_of::<F>();
     // SAFETY: the function borrows nothing, and is `Send`.
-    let owner = unsafe { start_with(ptr::null_mut(), None, true, finishing(function)) };
+    let owner = unsafe { start_with(ptr::null_mut(), name, true, finishing(function)) };
     Ok(JoinHandle(owner))
 }
 

@@ -11,7 +11,7 @@ pub const SEEDS: u64 = 10;
 
 /// Result that a test may return.
 pub trait Outcome {
-    /// How it has failed, if it has.
+    /// The text of its failure, if it has failed.
     fn failure(self) -> Option<String>;
 }
 impl Outcome for () {
@@ -29,8 +29,9 @@ fn given_seed() -> Option<u64> {
     std::env::var("HAFT_IO_SEED").ok()?.parse().ok()
 }
 
-/// On a thread of its own: std keeps the keys of `HashMap`s for each thread, and so do crates their
-/// random numbers. On a thread that has had a simulation they would not begin with the seed.
+/// Runs the test on a thread of its own: std keeps the keys of `HashMap`s for each thread, and
+/// crates keep their random numbers so. On a thread that has had a simulation they would not begin
+/// with the seed.
 fn run_once<T: Outcome>(name: &str, simulation: &Simulation, test: fn() -> T) {
     let name_of_thread = name.rsplit("::").next().unwrap_or(name).to_owned();
     let outcome = thread::scope(|s| {

@@ -2,9 +2,9 @@
 //! Spans of the crate `tracing`, carried by tasks (feature `tracing`).
 //!
 //! Subscribers keep the spans that have been entered for each thread. Where several tasks take
-//! turns on a thread, a span that one of them has entered would be around what the others do while
-//! it waits. [`PerTask`] stands before a subscriber and keeps them for each task, so code that
-//! knows nothing of tasks, `#[instrument]`, `Span::enter`, works on them as it is.
+//! turns on a thread, a span that one of them has entered would be around the work of the others
+//! while it waits. [`PerTask`] stands before a subscriber and keeps them for each task, so code
+//! that was written for threads, `#[instrument]`, `Span::enter`, works on tasks as it is.
 //!
 //! ```
 //! use haft::tracing::PerTask;
@@ -44,11 +44,11 @@ use tracing_core::{Dispatch, Event, LevelFilter, Metadata, Subscriber};
 
 /// A subscriber whose spans are entered by tasks, not by threads.
 ///
-/// The one behind it is told that a task has left its spans when another task of the thread has
-/// something to record, not when the first begins to wait: what it measures of the time in a span
-/// includes waits. It is to be the default of the process, as by `init` of `tracing-subscriber`,
-/// whose registry does not count the spans of a default that a thread has for a time
-/// (`with_default`) where they change hands within an event.
+/// The subscriber behind it learns that a task has left its spans only when another task of the
+/// thread has something to record, not when the first begins to wait: so the times in spans that it
+/// measures include waits. It is to be the default of the process, as by `init` of
+/// `tracing-subscriber`, whose registry does not count the spans of a default that a thread has for
+/// a time (`with_default`) where they change hands within an event.
 ///
 /// ```
 /// use tracing_core::subscriber::NoSubscriber;
@@ -59,7 +59,7 @@ use tracing_core::{Dispatch, Event, LevelFilter, Metadata, Subscriber};
 #[derive(Debug)]
 pub struct PerTask<S> {
     subscriber: S,
-    /// Different for each.
+    /// The number of this subscriber, different for each.
     number: usize,
 }
 
@@ -72,20 +72,22 @@ struct Spans {
 }
 
 thread_local! {
-    /// By the number of the subscriber. Tasks stay on their thread.
+    /// The spans by the number of the subscriber. Tasks stay on their thread.
     static SPANS: RefCell<ByNumber<Spans>> = RefCell::default();
 }
 
-/// Not while the subscriber is called, which may come back here. None: the thread ends.
+/// Changes the spans; not to be used while the subscriber is called, which may come back here.
+/// None: the thread ends.
 fn with_spans<T>(number: usize, change: impl FnOnce(&mut Spans) -> T) -> Option<T> {
     let changed = SPANS.try_with(|all| change(all.borrow_mut().entry(number).or_default()));
     changed.ok()
 }
 
-/// In place of the address of a task that has ended: no address is odd.
+/// Stands for the address of a task that has ended: no address is odd.
 const ENDED: usize = 1;
 
-/// The task has ended: another may get its address. (A guard that was forgotten has left its span.)
+/// Forgets a task that has ended: another may get its address. (A guard that was forgotten has left
+/// its span.)
 pub(crate) fn forget_task() {
     let task = this_task().addr();
     let _ = SPANS.try_with(|all| {
@@ -100,7 +102,7 @@ pub(crate) fn forget_task() {
 }
 
 impl<S: Subscriber> PerTask<S> {
-    /// In front of the subscriber.
+    /// Puts this in front of the subscriber.
     ///
     /// ```
     /// let before_nothing = haft::tracing::PerTask::new(tracing_core::subscriber::NoSubscriber::new());
@@ -114,7 +116,7 @@ impl<S: Subscriber> PerTask<S> {
         }
     }
 
-    /// The subscriber, to which the spans of the current task are those of the thread from now on.
+    /// Returns the subscriber, after making the spans of the current task those of the thread.
     fn here(&self) -> &S {
         let task = this_task().addr();
         let change = with_spans(self.number, |spans| {
@@ -198,12 +200,12 @@ impl<S: Subscriber> Subscriber for PerTask<S> {
     fn current_span(&self) -> Current {
         self.here().current_span()
     }
-    // SAFETY: the pointer is to this, or what the subscriber behind says.
+    // SAFETY: the pointer is to this, or the one of the subscriber behind.
     unsafe fn downcast_raw(&self, id: TypeId) -> Option<*const ()> {
         if id == TypeId::of::<Self>() {
             return Some(std::ptr::from_ref(self).cast());
         }
-        // SAFETY: as the caller says.
+        // SAFETY: as the caller promises.
         unsafe { self.subscriber.downcast_raw(id) }
     }
 }

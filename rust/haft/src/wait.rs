@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! Waits: how a call that may suspend the task is made, and what a cancel does there.
+//! Waits: the calls that may suspend the task, and the effect of a cancel on them.
 
 use haft_sys as sys;
 use std::any::Any;
@@ -45,7 +45,7 @@ pub(crate) const ECANCELED: c_int = 125;
 pub(crate) const ETIMEDOUT: c_int = 110;
 pub(crate) const EPIPE: c_int = 32;
 
-/// How a wait ended that was not done.
+/// The reason why a wait ended early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupted {
     /// By a cancel, while the thread was panicking: nothing could be raised.
@@ -101,7 +101,7 @@ impl fmt::Display for Refused {
 impl std::error::Error for Refused {}
 
 /// The error of a number that a call of the C library has returned just now, without its sign. If
-/// the library has refused the call, the text says why, and there is no `raw_os_error`.
+/// the library has refused the call, the text has the reason, and there is no `raw_os_error`.
 #[cold]
 pub(crate) fn error_of_number(number: c_int) -> io::Error {
     let error = io::Error::from_raw_os_error(number);
@@ -114,7 +114,8 @@ pub(crate) fn error_of_number(number: c_int) -> io::Error {
     io::Error::new(error.kind(), Refused(words.to_string_lossy().into_owned()))
 }
 
-/// Where a stack is to be unwound: says why that ends the process with `panic = "abort"`.
+/// To be called where a stack is to be unwound: with `panic = "abort"` prints why this ends the
+/// process.
 pub(crate) fn must_unwind(what: &str) {
     if cfg!(panic = "abort") {
         eprintln!("haft: {what}, and panic = \"abort\" makes it impossible to unwind it");
@@ -122,8 +123,8 @@ pub(crate) fn must_unwind(what: &str) {
     }
 }
 
-/// Drops the payload of a panic. A payload may panic itself when it is dropped: no frame may be
-/// left by that which has promised to end a computation first.
+/// Drops the payload of a panic. A payload may panic itself when it is dropped; that panic must not
+/// leave a frame that has promised to end a computation first.
 pub(crate) fn drop_quietly(payload: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         std::mem::forget(another);
@@ -159,8 +160,8 @@ pub(crate) fn shielded<T>(body: impl FnOnce() -> T) -> T {
     call.result()
 }
 
-/// Calls the body of a scope. If a panic leaves it, the scope's tasks are cancelled: nobody will
-/// tell them to end, and the scope, which waits for them, would never pass the panic on.
+/// Calls the body of a scope. If a panic leaves it, the scope's tasks are cancelled: nothing else
+/// would end them, and the scope, which waits for them, would never pass the panic on.
 pub(crate) fn with_tasks<T>(body: impl FnOnce() -> T) -> T {
     struct Cancels;
     impl Drop for Cancels {
@@ -197,7 +198,7 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
         Self::enter
     }
 
-    /// Returns what the closure has returned; its panic goes on here.
+    /// Returns the result of the closure; its panic goes on here.
     pub(crate) fn result(self) -> T {
         let outcome = self.outcome.expect("C has called it");
         outcome.unwrap_or_else(|payload| resume_unwind(payload))
@@ -207,7 +208,7 @@ impl<F: FnOnce() -> T, T> Call<F, T> {
     /// The argument is what [`Call::argument`] returned of a call that lives, and that nobody else
     /// uses meanwhile.
     unsafe extern "C" fn enter(argument: *mut c_void) -> *mut c_void {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises it.
         let call = unsafe { &mut *argument.cast::<Self>() };
         if let Some(function) = call.function.take() {
             call.outcome = Some(catch_unwind(AssertUnwindSafe(function)));

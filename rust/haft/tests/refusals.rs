@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-//! A call that is a mistake of the program fails with an error whose text says what is wrong, with
+//! A call that is a mistake of the program fails with an error whose text has what is wrong, with
 //! which value, and what to write instead.
 
 use std::io::{self, ErrorKind};

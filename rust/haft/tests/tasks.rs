@@ -808,3 +808,24 @@ fn a_runtime_that_its_own_task_drops_ends_with_its_tasks() {
     let numbers: Vec<usize> = tasks.into_iter().map(|task| task.join().unwrap()).collect();
     assert_eq!(numbers, (0..10).collect::<Vec<_>>());
 }
+
+#[test]
+fn tasks_get_names_unless_their_spawner_has() {
+    haft::run(|| {
+        let named_here = || haft::task_name().unwrap();
+        assert_eq!(named_here(), "");
+        let first = haft::spawn(named_here).join().unwrap();
+        let of_scope = haft::scope(|s| s.spawn(named_here).join().unwrap());
+        let inner = haft::spawn(move || haft::spawn(named_here).join().unwrap());
+        let inner = inner.join().unwrap();
+        let named = haft::spawn_named(c"named", move || haft::spawn(named_here).join());
+        for name in [&first, &of_scope, &inner] {
+            assert!(
+                name.ends_with(')') && name.contains(" (tasks.rs:"),
+                "{name}"
+            );
+        }
+        assert!(first != of_scope && first != inner);
+        assert_eq!(named.join().unwrap().unwrap(), "named");
+    });
+}

@@ -11,7 +11,7 @@ use std::sync::Mutex;
 enum Ask {
     /// Answered at once.
     Clean,
-    /// Ends as the way says.
+    /// Ends in this way.
     End,
 }
 impl Effect for Ask {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Only C says that an arm of `select!` has its value.
+// Only C can tell that an arm of `select!` has its value.
 use haft::__select::{Arm, Receives};
 
 fn main() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether frames may be copied no type says.
+// No type can tell whether frames may be copied.
 struct Ask;
 impl haft::Effect for Ask {
     type Output = u32;

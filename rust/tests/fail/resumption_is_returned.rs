@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a clause returns outlives the computation, so it has no resumption in it.
+// The result of a clause outlives the computation, so it has no resumption in it.
 use std::fmt::Debug;
 
 struct Ask;

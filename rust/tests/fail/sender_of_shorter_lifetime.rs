@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is received lives as long as the receiver's type says, so a sender takes nothing shorter.
+// A received value lives as long as the receiver's type demands, so a sender takes nothing shorter.
 fn main() {
     let (sender, receiver) = haft::channel::<&'static str>(1);
     {

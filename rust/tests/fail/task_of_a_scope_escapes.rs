@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a scope's task borrows must live outside of the scope.
+// Values that a scope's task borrows must live outside of the scope.
 fn main() {
     haft::run(|| {
         haft::scope(|s| {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# What the scripts of this folder share: sessions of gdb, and what is expected of their output.
+# The parts that the scripts of this folder share: sessions of gdb, and what is expected of their output.
 command -v gdb >/dev/null || exit 77
 gdb -nx -batch -ex 'python print(1)' 2>/dev/null | grep -q 1 || { echo 'this gdb has no Python'; exit 77; }
 work=$(mktemp -d) || exit 1

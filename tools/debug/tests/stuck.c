@@ -28,7 +28,7 @@ static int to_branch[2], customers_inside, signed_orders;
 static void *transfer(void *argument) {
     const transfer_t *order = argument;
     haft_io_mutex_lock(&order->from->mutex);
-    haft_io_sleep(HAFT_IO_MILLISECOND); /* asks the manager, who signs two orders at a time */
+    haft_io_sleep(HAFT_IO_MILLISECOND); /* asks the manager, which signs two orders at a time */
     haft_io_barrier_wait(&manager);
     signed_orders++;
     haft_io_mutex_lock(&order->to->mutex);

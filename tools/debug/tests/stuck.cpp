@@ -22,7 +22,7 @@ static int orders = 0, signed_orders = 0;
 
 static void transfer(account &from, account &to, long cents) {
     std::lock_guard out(from.mutex);
-    io::sleep_for(1ms); /* asks the manager, who signs two orders at a time */
+    io::sleep_for(1ms); /* asks the manager, which signs two orders at a time */
     for (orders++; orders < 2;)
         io::yield();
     signed_orders++;
@@ -42,6 +42,11 @@ static void open_bank(std::string_view how) {
         char order[64];
         branch.read(std::as_writable_bytes(std::span(order)));
     });
+    auto audit = [](io::scope_ref scope) {
+        scope.spawn({.name = "page"}, [] { io::sleep_for(1h); });
+    };
+    io::spawn({.name = "auditor"},
+              [audit] { io::scope({.name = "audit"}, audit); }); /* no deadlock */
     for (int i = 0; i < 50; i++)
         io::spawn({.name = "customer"}, [] { closing_time.wait(); });
     if (how != "live") {

@@ -57,7 +57,7 @@ done
 # (Of libhaft-io.so gdb knows which functions are its own.)
 expect 'handlers' '^  1  handles hafti_io_park, .*, installed in main at stuck.c:[0-9]+'
 
-# What a program with 10,000 tasks says in one line.
+# A program with 10,000 tasks has one line.
 session --args "$HAFT_TEST_DIR/stuck" many <<'commands'
 run
 haft tasks
@@ -95,7 +95,7 @@ haft apply all bt
 commands
 expect_backtraces 'all backtraces'
 
-# Values of the public types say what there is to know.
+# Values of the public types are printed with what there is to know.
 session --args "$HAFT_TEST_DIR/stuck" dead <<'commands'
 run
 print household

@@ -6,6 +6,8 @@
 expect_all() {
   expect "$1" "50 tasks 'customer', each waits for: an event \(event closing_time\)" \
     'a lambda in open_bank at stuck.cpp:[0-9]+'
+  expect "$1" "'auditor' waits for: the tasks of its scope \(scope 'audit'\)" "scope 'audit', opened by task [0-9]+ 'auditor'"
+  expect_none "$1" "'auditor' waits for .*a task of its scope"
   expect "$1" "'branch' waits for: read \(descriptor [0-9]+\)" 'a lambda in open_bank at stuck.cpp:[0-9]+'
   expect "$1" "'clerk' waits for: a mutex \(mutex household, held by task [0-9]+ 'clerk'\)" '^deadlock:'
   expect "$1" '^#0 .*haft::io::mutex::lock' 'transfer \(.*stuck.cpp:[0-9]+' 'operator\(\).*stuck.cpp:[0-9]+'

@@ -198,7 +198,7 @@ HAFTI_INLINE bool hafti_read_entry(const hafti_cache_entry_t *entry, haft_effect
     return HAFTI_LIKELY(entry->key == key);
 }
 
-/* The same whether it has HAFTI_CLAUSE_MARK or no mark. */
+/* Reads an entry that has HAFTI_CLAUSE_MARK or no mark. */
 HAFTI_INLINE bool hafti_read_either(const hafti_cache_entry_t *entry, haft_effect_t *effect,
                                     hafti_found_t *found) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -248,7 +248,7 @@ HAFTI_INLINE bool hafti_is_on(const haft_fiber_t *fiber) {
  */
 HAFTI_INLINE bool hafti_is_requested(hafti_here_t here, const haft_effect_t *effect) {
     uint32_t requested = __atomic_load_n(&effect->requested, __ATOMIC_RELAXED);
-    return requested != 0 && /* what clauses take pays for one look */
+    return requested != 0 && /* an effect that clauses take costs one test */
            __atomic_load_n(&here.current->handles->number, __ATOMIC_RELAXED) == requested &&
            hafti_is_on(hafti_fiber_of(here.current));
 }
@@ -264,7 +264,7 @@ HAFTI_INLINE hafti_found_t hafti_find(hafti_here_t *here, haft_effect_t *effect,
     const hafti_cache_entry_t *entry = hafti_entry_in(here->current, slot);
     hafti_found_t found;
     if (HAFTI_LIKELY(hafti_read_entry(entry, effect, HAFTI_CLAUSE_MARK, &found)))
-        return found; /* first: a clause in place costs the least beside it */
+        return found; /* first: beside a call in place each test counts */
     if (HAFTI_LIKELY(hafti_read_entry(entry, effect, 0, &found)))
         return found;
     if (hafti_read_either(hafti_second_entry(here->current, effect), effect, &found))
@@ -274,7 +274,7 @@ HAFTI_INLINE hafti_found_t hafti_find(hafti_here_t *here, haft_effect_t *effect,
     return found;
 }
 
-/* The clause that says what is done; NULL: the perform suspends the fiber of the scope. */
+/* The clause that handles the effect; NULL: the perform suspends the fiber of the scope. */
 HAFTI_INLINE const haft_clause_t *hafti_clause_of(hafti_found_t found) {
     return found.with & HAFTI_CLAUSE_MARK ? (const haft_clause_t *)(found.with - HAFTI_CLAUSE_MARK)
                                           : (const haft_clause_t *)0;
@@ -374,8 +374,8 @@ HAFTI_INLINE hafti_in_place_t hafti_in_place_begin(hafti_here_t here,
     hafti_set_current(here, handler->outer);
     return in_place;
 }
-/* In this order: a signal handler that performs meanwhile writes what it finds to the cache of the
-   current scope, which must not be one that is being renewed. */
+/* The order matters: a signal handler that performs meanwhile writes what it finds to the cache of
+   the current scope, which must not be one that is being renewed. */
 HAFTI_INLINE void hafti_in_place_end(const hafti_in_place_t *in_place) {
     if (HAFTI_UNLIKELY(in_place->outer->serial != in_place->serial))
         hafti_in_place_moved(in_place->performer, in_place->outer);
@@ -419,7 +419,7 @@ HAFTI_INLINE bool hafti_resumes_again(hafti_here_t here, const haft_fiber_t *fib
     return HAFTI_LIKELY(fiber->owner == here.current->serial &&
                         fiber->context.gate == HAFTI_GATE_OPEN && !hafti_exceptions_pending(here));
 }
-/* The same for a handler of these effects. */
+/* Whether it may resume the fiber so under a handler of these effects. */
 HAFTI_INLINE bool hafti_resumes_hot(hafti_here_t here, const haft_fiber_t *fiber,
                                     const haft_handles_t *handles) {
     return hafti_resumes_again(here, fiber) &&
@@ -435,8 +435,8 @@ HAFTI_INLINE hafti_scope_t *hafti_top_of(haft_fiber_t *fiber) {
     return HAFTI_LIKELY(top == &fiber->scope) ? &((haft_fiber_t *)hafti_same(fiber))->scope : top;
 }
 
-/* Resumes the fiber then. If the words that come back are special, the caller deals with them, and
-   the gate is still closed. */
+/* Resumes the fiber, for which hafti_resumes_hot is true. If the words that come back are special,
+   the caller deals with them, and the gate is still closed. */
 HAFTI_INLINE hafti_words_t hafti_resume_now(hafti_here_t here, haft_fiber_t *fiber, void *word) {
     uint64_t serial = here.current->serial;
     fiber->context.gate = HAFTI_GATE_CLOSED;
@@ -454,7 +454,7 @@ HAFTI_INLINE void hafti_open_gate(haft_fiber_t *fiber) {
     fiber->context.gate = HAFTI_GATE_OPEN;
 }
 
-/* Resumes the fiber, for which hafti_resumes_hot is true. */
+/* Resumes the same fiber, and returns its request. */
 HAFTI_INLINE haft_request_t hafti_resume_known(hafti_here_t here, haft_fiber_t *fiber, void *word) {
     hafti_words_t words = hafti_resume_now(here, fiber, word);
     if (HAFTI_UNLIKELY(words.special))

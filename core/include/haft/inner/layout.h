@@ -107,7 +107,7 @@ enum { HAFTI_CACHE_SLOTS = 8, HAFTI_THREAD_BITS = 28 };
 /*
  * How an effect is handled, and by which scope. `with` is either the second word of the switch that
  * suspends the fiber of the scope (the effect, or the general clause that takes it), or a clause,
- * marked by HAFTI_CLAUSE_MARK, which says what is done.
+ * marked by HAFTI_CLAUSE_MARK, whose kind decides what is done.
  */
 typedef struct hafti_found {
     uintptr_t with;

@@ -63,8 +63,8 @@ void hafti_segments_reset(hafti_segments_t *segments);
    belongs to. */
 void hafti_segments_trim(uintptr_t limit);
 
-/* Reports it, by hafti_segments_failed, if code that does not check its stack ran past the end of
-   the segment in use. */
+/* Calls hafti_segments_failed if code that does not check its stack has run past the end of the
+   segment in use. */
 void hafti_segments_check(uintptr_t limit);
 bool hafti_segment_intact(uintptr_t limit);
 #    define HAFTI_SEGMENT_OVERFLOW                                                                 \

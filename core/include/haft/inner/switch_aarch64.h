@@ -10,7 +10,7 @@
  *
  * On both sides:   x0  from, x1  to (in), anything (out)
  *                  x2  first word       x3  second word       x4  whether the words are special
- * The target is entered by a branch: nobody pushed its address with a call, so a return would be
+ * The target is entered by a branch: no call has pushed its address, so a return would be
  * mispredicted. Every target begins with `bti j` (hint 36), which processors and code without
  * branch target identification take for a no-op.
  *

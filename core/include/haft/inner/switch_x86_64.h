@@ -10,7 +10,7 @@
  *
  * On both sides:   rdi  the fiber (in), anything (out)
  *                  rax  first word      rdx  second word      carry  whether the words are special
- * The target is entered by a jump: nobody pushed its address with a call, so a return would be
+ * The target is entered by a jump: no call has pushed its address, so a return would be
  * mispredicted. The red zone below rsp is left alone.
  *
  * Rounding mode and exception masks are a fiber's own. Reading MXCSR costs more than all the rest

@@ -169,6 +169,12 @@ inline std::exception_ptr caught_exception() {
     return exception;
 }
 
+/* Whether this stack has exceptions, caught or on their way. `globals` is asked, since the thread's
+   `exceptions` is never empty on a segmented fiber. */
+HAFT_DETAIL_INLINE bool has_exceptions() {
+    return __builtin_expect(hafti_exceptions_in(hafti_thread()->globals), false);
+}
+
 template <typename R, typename E>
 __attribute__((cold, noinline)) R without_exceptions(R (*clause)(void *, E *), void *state,
                                                      E *payload) {
@@ -188,8 +194,7 @@ typename effect_traits<E>::result tail_clause(void *state, E *payload) {
         return static_cast<typename effect_traits<E>::result>(
             held->handler()(passed<E>::on(*payload)));
     } else {
-        /* `globals`, since `exceptions` is never empty on a segmented fiber. */
-        if (__builtin_expect(hafti_exceptions_in(hafti_thread()->globals), false))
+        if (has_exceptions())
             return without_exceptions(&tail_clause<Holder, Entry>, state, payload);
         try {
             return static_cast<typename effect_traits<E>::result>(

@@ -79,15 +79,24 @@ resume_specially(haft_fiber_t *fiber, raise_t raise, void *word, const haft_hand
                                              : haft_resume_calling(fiber, raise, word, handles);
 }
 
+/* A drive may become a part of the function that calls it, which saves 27 instructions a handle().
+   Where computations are copied it must not, because copies know its frame by its address: then
+   multi_shot.hpp has a better match, which the templates below find when they are instantiated, in
+   whatever order the headers are included. */
+template <typename Holder>
+struct driven_by {};
+template <typename Drive>
+HAFT_DETAIL_INLINE Drive *as_called(Drive *drive, ...) {
+    return drive;
+}
+
 /* The loop around computations. A resume that is no tail call keeps the frame of `drive` and an
    `answering` in the clause's frame on the stack, so both are kept small. */
 struct driver {
     /* Resumes a computation whose handler is a Holder until the computation, or one that replaces
-       it, has an answer, or has to be resumed under a handler of another type. (One function, so
-       that its frame is known by its address: multi_shot.hpp.) */
+       it, has an answer, or has to be resumed under a handler of another type. */
     template <typename Holder>
-    static HAFT_DETAIL_ONE_FUNCTION ending drive(computation *task, void *word, raise_t raise,
-                                                 void *place) {
+    static ending drive(computation *task, void *word, raise_t raise, void *place) {
         constexpr const haft_handles_t *handles = &clause_table<Holder>::handles;
         for (;;) {
             haft_request_t request;
@@ -105,6 +114,11 @@ struct driver {
             word = end.word;
             raise = nullptr;
         }
+    }
+
+    template <typename Holder>
+    static HAFT_DETAIL_INLINE drive_t *driving() {
+        return as_called(&drive<Holder>, driven_by<Holder>());
     }
 
     /* Unwinds a dropped computation. An answer that a clause gives meanwhile is discarded. */
@@ -125,8 +139,9 @@ struct driver {
             raise(word);
         }
         static_cast<computation_of<typename Holder::body_result> *>(task)->word = word;
-        task->drive = &drive<Holder>;
-        return drive<Holder>(task, word, nullptr, place);
+        drive_t *next = driving<Holder>();
+        task->drive = next;
+        return next(task, word, nullptr, place);
     }
 
   private:
@@ -142,7 +157,7 @@ struct driver {
     static void unwind_on(computation *task, haft_request_t request) {
         using Answer = typename Holder::Answer;
         auto run_on = [&](void *place) {
-            ending end = drive<Holder>(task, &request, beginning_with_request(), place);
+            ending end = driving<Holder>()(task, &request, beginning_with_request(), place);
             while (end.next != nullptr)
                 end = end.next->drive(end.next, end.word, nullptr, place);
         };
@@ -199,7 +214,7 @@ struct driver {
         task->leave_of = static_cast<Holder *>(task->held);
         left.task = nullptr;
         haft_request_t next = resume_unwinding<Holder>(task);
-        return drive<Holder>(task, &next, beginning_with_request(), place);
+        return driving<Holder>()(task, &next, beginning_with_request(), place);
     }
     template <typename Holder, typename E>
     static ending leave(computation *task, void *place, const void *answer) {

@@ -67,7 +67,8 @@ constexpr bool check_computation() {
 /* ---- Handlers without a stack ---- */
 
 struct HAFT_SHARED landed {};
-/* The same where the frame may be copied: that it is caught says so (multi_shot.hpp). */
+/* Thrown instead of `landed` where the frame may be copied, which is recognised by this type
+   (multi_shot.hpp). */
 struct HAFT_SHARED landed_in_copied {};
 
 template <typename Holder>
@@ -156,7 +157,7 @@ struct task : computation_of<typename Holder::body_result> {
         fiber->scope.state = static_cast<Holder *>(&self->held);
         self->fiber = fiber;
         self->computation::held = &self->held;
-        self->drive = &driver::drive<Holder>;
+        self->drive = driver::driving<Holder>();
         self->unwind = &driver::unwind<Holder>;
         self->type = &task::of_type;
         self->held.landing.fiber = fiber;

@@ -209,8 +209,9 @@ class resumption_base {
             throw std::logic_error(
                 "haft: resume_with was given a handler for another result of the "
                 "body: name that type, resume_with<Body>(handler, value)");
-        drive_t *drive = haft_fiber_state(task->fiber) == HAFT_FIBER_NEW ? &driver::start<Holder>
-                                                                         : &driver::drive<Holder>;
+        drive_t *drive = haft_fiber_state(task->fiber) == HAFT_FIBER_NEW
+                             ? &driver::start<Holder>
+                             : driver::driving<Holder>();
         bool same = task->drive == drive;
         bool needed = is_unwound_for_clause(task);
         if constexpr (!Holder::managed) {

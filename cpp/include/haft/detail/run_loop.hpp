@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * Schedulers of cooperative threads (thread.hpp): what handles, fork() and waiting lists need of
- * one, and that of run(), whose threads are fibers that its loop resumes.
+ * Schedulers of cooperative threads (thread.hpp): the interface that handles, fork() and waiting
+ * lists use, and the scheduler of run(), whose threads are fibers that its loop resumes.
  */
 #ifndef HAFT_DETAIL_RUN_LOOP_HPP
 #define HAFT_DETAIL_RUN_LOOP_HPP
@@ -97,7 +97,7 @@ class thread_list {
         (thread.older == nullptr ? oldest : thread.older->newer) = thread.newer;
         (thread.newer == nullptr ? newest : thread.newer->older) = thread.older;
     }
-    /* nullptr: there is none. */
+    /* nullptr: the list is empty. */
     scheduled *first() const { return oldest; }
     scheduled *first(bool (*is)(const scheduled &)) const {
         scheduled *thread = oldest;

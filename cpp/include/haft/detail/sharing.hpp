@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Cooperative threads (thread.hpp) run on one thread of the system, or are tasks of libhaft-io, on
- * several. Here is what tells which, and what guards the data that they share: where there is no
- * host, each guard costs one test of a word.
+ * several. This file has the functions that tell which, and the guards of the data that threads
+ * share. Where there is no host, each guard costs one test of a word.
  */
 #ifndef HAFT_DETAIL_SHARING_HPP
 #define HAFT_DETAIL_SHARING_HPP

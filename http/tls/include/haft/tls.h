@@ -41,7 +41,7 @@
  * Sections: contexts; streams; what was agreed on; errors.
  *
  * Results: 0, or a count, or a negative error number, as in haft/io.h, or one of the codes of
- * section "errors". haft_tls_failure says in words what has gone wrong.
+ * section "errors". haft_tls_failure describes in words what has gone wrong.
  *
  * Threads: a context is set up by one task or thread at a time, also while others use it for
  * streams. One task may read from a stream while others write to it.
@@ -87,7 +87,7 @@ void haft_tls_context_free(haft_tls_context_t *context);
  *
  * The files are read in the pool of blocking work (haft_io_call_blocking). Errors: that of opening
  * a file, -EINVAL if a file has no certificate or no key, or the two do not belong together,
- * -ENOMEM. haft_tls_context_failure says which file. After an error the context is as before.
+ * -ENOMEM. haft_tls_context_failure names the file. After an error the context is as before.
  */
 int haft_tls_add_certificate(haft_tls_context_t *context, const char *chain, const char *key);
 
@@ -141,7 +141,7 @@ const char *haft_tls_context_failure(const haft_tls_context_t *context);
 haft_tls_t *haft_tls_new(haft_tls_context_t *context, int descriptor, const char *host);
 
 /* Connects to a server as haft_io_connect_tcp does, and does the handshake. `*stream` is set even
-   if the handshake fails, so that haft_tls_failure can say why; it is NULL if there is no
+   if the handshake fails, so that haft_tls_failure can give the reason; it is NULL if there is no
    connection. */
 int haft_tls_connect(haft_tls_context_t *context, const char *host, uint16_t port,
                      haft_tls_t **stream);
@@ -159,7 +159,7 @@ static inline void haft_tls_close_scoped(haft_tls_t *const *stream) {
 }
 
 /* Agrees with the peer on keys, and verifies its certificate. The first read or write does so, too.
-   A server that is given a deadline for it is not held up by clients that say nothing. */
+   A server that is given a deadline for it is not held up by clients that send nothing. */
 int haft_tls_handshake(haft_tls_t *stream);
 
 /*
@@ -217,7 +217,8 @@ struct ssl_st *haft_tls_ssl(const haft_tls_t *stream);
 /* The peer's certificate is refused: this number minus the X509_V_ERR_ code of openssl/x509_vfy.h,
    which is positive. HAFT_TLS_ERROR_OF_CERTIFICATE - X509_V_ERR_CERT_HAS_EXPIRED: expired. */
 #define HAFT_TLS_ERROR_OF_CERTIFICATE (-20000)
-/* The peer has refused to go on: this number minus the alert's (RFC 8446, 6.2), 0 to 255. */
+/* The peer has refused to go on: this number minus the alert's (RFC 8446, section 6.2), 0 to
+   255. */
 #define HAFT_TLS_ERROR_OF_ALERT (-21000)
 /*
  * Others are -EPROTO, where the peer does not speak TLS as it should, or has no version, cipher or

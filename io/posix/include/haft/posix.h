@@ -56,16 +56,16 @@
  *   pthread_getattr_np, pthread_getcpuclockid, pthread_setaffinity_np, pthread_getaffinity_np,
  *   pthread_setschedparam, pthread_getschedparam, pthread_setschedprio, thrd_create, thrd_detach,
  *   thrd_exit, sigaction, signal,
- *   syscall, of which only SYS_futex is answered, and of that FUTEX_WAIT, FUTEX_WAIT_BITSET,
- *   FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_REQUEUE and FUTEX_CMP_REQUEUE,
- *   __cxa_guard_acquire, __cxa_guard_release, __cxa_guard_abort.
+ *   syscall, of which only SYS_futex is replaced, and of that FUTEX_WAIT, FUTEX_WAIT_BITSET,
+ *   FUTEX_WAKE, FUTEX_WAKE_BITSET, FUTEX_REQUEUE and FUTEX_CMP_REQUEUE, __cxa_guard_acquire,
+ *   __cxa_guard_release, __cxa_guard_abort.
  *
  * On a task:
  * - A non-blocking descriptor, and MSG_DONTWAIT, give EAGAIN at once. SO_RCVTIMEO and SO_SNDTIMEO
  *   apply to all the waits of one call together. A write is complete where a blocking call's would
  *   be.
  * - A cancel does not unwind the frames of a library, which are not prepared for it. The table
- *   "What a cancel does" below tells of each call. After a cancel every wait of the library is cut
+ *   "what a cancel does" below has each call. After a cancel every wait of the library is cut
  *   alike, until the task comes to a wait of its own, which unwinds. The passing of a deadline
  *   (haft_io_deadline_set) does the same with ETIMEDOUT.
  * - select and pselect with a count beyond FD_SETSIZE look, like the kernel, at no more members of
@@ -109,8 +109,9 @@
  *   FUTEX_WAKE_OP and of other system calls; nor that one word has two addresses. A word that
  *   cannot be read is a fault. A signal handler must not wake a task in this way.
  * - A futex in a thread-local variable is the thread's: a wait for it blocks the thread with all
- *   its tasks. Its caller takes itself for the thread, and two tasks would be taken for one waiter.
- *   A task must not hold, over a wait, what another task of its thread waits for in this way.
+ *   its tasks. Its caller assumes that it is the only one on the thread, and two tasks would count
+ *   as one waiter. A task must not hold, over a wait, what another task of its thread waits for in
+ *   this way.
  * - res_query and res_search use the settings of the pool's thread, not what the caller has put
  *   into _res.
  * - errno is the task's.
@@ -153,7 +154,7 @@
  *   error; and, if they have read something, |
  *   its next wait for a child                |
  *
- *   The callers of what stands below the line take an error for a broken invariant, and give up
+ *   The callers of the functions below the line take an error for a broken invariant, and give up
  *   what tasks share: a database after a failed write, an event loop after a failed wait. After
  *   such a call the cancel takes effect at the next wait that it can cut.
  *
@@ -186,7 +187,7 @@
  * In a simulation (haft/io_testing.h), for its tasks:
  * - Time is virtual, also for time, gettimeofday, timespec_get, clock_gettime, and syscall with
  *   their numbers; clocks of a processor's or a process's work stay the machine's. The date begins
- *   as haft_io_simulation_options_t.date says.
+ *   at haft_io_simulation_options_t.date.
  * - getrandom, getentropy, arc4random and its kin, std::random_device, and what is read from
  *   /dev/urandom and /dev/random are bytes that the seed decides. docs/simulation.md lists what is
  *   not.
@@ -203,9 +204,9 @@
  *   does not apply. There are no links and FIFOs, and mknod makes nothing (EPERM); a file has at
  *   most 1 GiB (EFBIG). Time stamps are of the virtual date; a read does not change them. flock is
  * as under Linux; a record
- *   lock is the process's, so it excludes nobody. readdir tells names in an order
- *   that the seed decides. copy_file_range (EXDEV) and sendfile (EINVAL) refuse simulated files,
- *   after which callers read and write; mmap fails with EBADF.
+ *   lock is the process's, so it excludes nobody. readdir returns names in an order that the seed
+ *   decides. copy_file_range (EXDEV) and sendfile (EINVAL) refuse simulated files, after which
+ *   callers read and write; mmap fails with EBADF.
  * - Each call on a path lets other tasks go first, as if it waited for a disk. For C the C library
  *   declares many of these (stat, mkdir, rename) as leaf functions. So gcc with -O2 keeps a static
  *   variable of the caller's file in a register over them, and undoes what other tasks have done to
@@ -283,7 +284,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default)
 
-/* Whether the calls of this process come to this library: false if it was linked after the C
+/* Whether the calls of this process reach this library: false if it was linked after the C
    library. */
 bool haft_posix_answers(void);
 
@@ -309,7 +310,8 @@ void haft_posix_know_parks(bool (*is_of_this_thread)(const uint32_t *word));
  * own (haft/io.h), and so do what is made of it: thrd_create, std::thread, Rust's and Python's
  * threads. On threads without tasks, and in a child of fork, it makes threads as ever. Returns 0;
  * -ENOTSUP where tasks cannot have thread-locals of their own
- * (haft_io_own_thread_locals_refused says why). Any thread may call it, any number of times.
+ * (haft_io_own_thread_locals_refused returns the reason). Any thread may call it, any number of
+ * times.
  *
  * The task is a thread to the program: joined, detached, ended by pthread_exit, known by
  * pthread_self(), with values of keys and destructors of its own. It belongs to the run, which does

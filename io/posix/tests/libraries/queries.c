@@ -74,7 +74,7 @@ static void and_on_tasks_with_thread_locals_of_their_own(void) {
     CHECK_EQUAL(haft_io_run_with(&own, run_queries, NULL), 0);
 }
 
-/* libpq is told by an error, and says so; the task is unwound afterwards, at its own wait. */
+/* libpq is told by an error, and reports it; the task is unwound afterwards, at its own wait. */
 static PGconn *sleeping;
 static bool unwound;
 static void finish(const int *unused) {

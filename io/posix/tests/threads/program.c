@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program with threads, for run.sh; the argument says what it does. */
+/* A program with threads, for run.sh; the argument selects what it does. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

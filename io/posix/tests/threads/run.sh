@@ -79,7 +79,7 @@ done
 
 "$CC" -std=gnu11 -O1 "$HAFT_SOURCE_DIR/examples/posix/threads/server.c" -o "$work/server" -pthread
 expect "$(cat "$HAFT_SOURCE_DIR/examples/posix/threads/server.expected")" $tasks "$work/server"
-# As many connections as there may be descriptors, each with a thread of its own.
+# A connection for each descriptor that there may be, each with a thread of its own.
 "$CC" -std=gnu11 -O1 -D_GNU_SOURCE -Wall -Wextra "$here/load.c" -o "$work/load"
 connections=1000
 [ "${HAFT_CAMPAIGN:-}" != long ] || connections=50000

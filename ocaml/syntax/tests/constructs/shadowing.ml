@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
 (* The program has modules, types, constructors and functions of its own with the names of the standard library
-   and of the package; and Stdlib.Effect is what the scope says. *)
+   and of the package; and Stdlib.Effect is the one in scope. *)
 [@@@ocaml.warning "-60-65"]
 
 let ignore = ignore

@@ -80,7 +80,7 @@ fn echo(descriptor: u64) {
 fn echo_std(descriptor: u64) {
     let size = std::env::var("BUFFER").map_or(16384, |text| text.parse().unwrap());
     let listener = std::net::TcpListener::from(listener(descriptor));
-    listener.set_nonblocking(false).unwrap(); // it is made for those who poll
+    listener.set_nonblocking(false).unwrap(); // the descriptor is made for programs that poll
     loop {
         let (mut connection, _) = listener.accept().unwrap();
         connection.set_nodelay(true).unwrap();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //! The hot paths on AArch64: `haft/inner/switch_aarch64.h` and `haft/inner/hot.h`.
 //!
-//! The registers of a switch: x0 the fiber, x2 the word, x3 the tag. x4, which is 0, says to C that
-//! its words are not special. (Here they never are: a fiber of Rust is not told to unwind or to
+//! The registers of a switch: x0 the fiber, x2 the word, x3 the tag. x4, which is 0, marks its
+//! words for C as not special. (Here they never are: a fiber of Rust is not told to unwind or to
 //! call something, and its last resume is C's.) Where C resumes a fiber, x1 is the address of the
 //! header, and x0 is not. Each place where a switch may arrive begins with `bti j` (hint 36), as in
 //! C.
@@ -24,7 +24,7 @@ pub struct Here {
     pub current: *mut Scope,
 }
 
-/// The thread's state into the register.
+/// Loads the address of the thread's state into the register.
 macro_rules! thread_into {
     ($register:literal, $spare:literal) => {
         concat!(
@@ -68,7 +68,7 @@ impl Here {
     /// The same as for the calls of its counterpart in hot.h.
     #[inline(always)]
     pub unsafe fn set_current(self, current: *mut Scope) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises it.
         unsafe {
             asm!(
                 "str {current}, [{thread}]",
@@ -111,7 +111,8 @@ const CONTEXT: isize = offset_of!(Fiber, context) as isize;
 const RESUMER: isize = offset_of!(Fiber, resumer) as isize;
 const SCOPE: isize = offset_of!(Fiber, scope) as isize;
 
-/// Before the address where a fiber goes on: where it goes on if C resumes it, which has no words.
+/// Distance before the address where a fiber goes on, of the entry by which it goes on if C resumes
+/// it, which has no words.
 const BY_C: usize = 16;
 const LOAD_WORDS: [u32; 2] = [0xd503_249f, 0xaa01_03e0];
 macro_rules! load_words {
@@ -170,7 +171,7 @@ global_asm!(
     "mov x10, sp",
     "cmp x10, x12",
     "b.hs 4f",
-    "brk #1", // the first frames are longer than was thought
+    "brk #1", // the first frames are longer than DISTANCE allows
     "4: mov sp, x11",
     "mov x10, #{nobody}",
     "str x10, [x11, #{owner}]",
@@ -228,7 +229,7 @@ global_asm!(
 #[inline(always)]
 pub unsafe fn suspend(here: Here, effect: *mut haft_rust_effect_t, word: Word) -> Arrived {
     let (from, answer, tag);
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     unsafe {
         asm!(
             unless_exceptions!(),

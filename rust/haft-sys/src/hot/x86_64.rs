@@ -2,7 +2,7 @@
 //! The hot paths on x86-64: `haft/inner/switch_x86_64.h` and `haft/inner/hot.h`.
 //!
 //! The registers of a switch: rdi the fiber, rax the word, rdx the tag. The carry, which is clear,
-//! says to C that its words are not special. (Here they never are: a fiber of Rust is not told to
+//! marks its words for C as not special. (Here they never are: a fiber of Rust is not told to
 //! unwind or to call something, and its last resume is C's.)
 
 use super::layout::{Fiber, Scope};
@@ -44,7 +44,7 @@ impl Here {
     /// The same as for the calls of its counterpart in hot.h.
     #[inline(always)]
     pub unsafe fn set_current(self, current: *mut Scope) {
-        // SAFETY: the caller says so.
+        // SAFETY: the caller promises it.
         unsafe {
             asm!(
                 "mov qword ptr fs:[{thread}], {current}",
@@ -85,7 +85,8 @@ const CONTEXT: isize = offset_of!(Fiber, context) as isize;
 const RESUMER: isize = offset_of!(Fiber, resumer) as isize;
 const SCOPE: isize = offset_of!(Fiber, scope) as isize;
 
-/// Before the address where a fiber goes on: where it goes on if C resumes it, which has no words.
+/// Distance before the address where a fiber goes on, of the entry by which it goes on if C resumes
+/// it, which has no words.
 const BY_C: usize = 14;
 const LOAD_WORDS: [[u8; 3]; 2] = [[0x48, 0x8b, 0x87], [0x48, 0x8b, 0x97]];
 macro_rules! load_words {
@@ -133,7 +134,7 @@ global_asm!(
     "lea rcx, [rdi - {distance} + {size}]",
     "cmp rsp, rcx",
     "jae 4f",
-    "ud2", // the first frames are longer than was thought
+    "ud2", // the first frames are longer than DISTANCE allows
     "4: lea rsp, [rdi - {distance}]",
     "mov qword ptr [rsp + {owner}], {nobody}",
     "mov edx, {ended}",
@@ -183,7 +184,7 @@ global_asm!(
 #[inline(always)]
 pub unsafe fn suspend(here: Here, effect: *mut haft_rust_effect_t, word: Word) -> Arrived {
     let (from, answer, tag);
-    // SAFETY: the caller says so.
+    // SAFETY: the caller promises it.
     unsafe {
         asm!(
             unless_exceptions!(),

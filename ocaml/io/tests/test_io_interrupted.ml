@@ -1,0 +1,220 @@
+(* SPDX-License-Identifier: MIT *)
+(* Signal handlers that raise, wherever the runtime lets them run: at each allocation of a run (a callback of Gc.Memprof
+   raises there, as a signal handler would), and in a storm of signals. A run ends in any case, and each of its tasks
+   that has begun has ended by then. *)
+open Alcotest
+open Haft_io
+
+exception Broken
+
+let case name f = test_case name `Quick f
+let began = ref 0
+let ended = ref 0
+
+(* Nothing is allocated between [began] and the trap. *)
+let counted f () =
+  incr began;
+  match f () with
+  | () -> incr ended
+  | exception exn ->
+      incr ended;
+      raise exn
+
+let numbers_in_use () =
+  let tasks = Haft_io__tasks.tasks in
+  tasks.used - tasks.free_count
+
+let used_before = ref 0
+
+(* True: it was interrupted, or has failed of that. *)
+let run_interrupted f =
+  began := 0;
+  ended := 0;
+  used_before := numbers_in_use ();
+  match run f with () -> false | exception (Broken | Exn.Multiple _ | Cancel.Cancelled _ | Fun.Finally_raised _) -> true
+
+let check_all_ended what =
+  run ignore (* which forgets what a run has left that was interrupted when it was over *);
+  if !ended <> !began then failf "%s: of %d tasks that have begun %d have ended" what !began !ended;
+  let known = numbers_in_use () - !used_before in
+  if known > 0 then failf "%s: %d tasks are still known" what known
+
+(* ---- At each allocation ---- *)
+
+let allocations = ref 0
+let first = ref max_int
+let second = ref max_int
+let armed = ref false
+
+let note_allocation _ =
+  if !armed then (
+    incr allocations;
+    if !allocations = !first || !allocations = !second then raise Broken);
+  None
+
+let tracker = { Gc.Memprof.null_tracker with alloc_minor = note_allocation; alloc_major = note_allocation }
+
+(* Runs it with an exception at the allocation [at], and at another one, [apart] after that. Returns whether there were
+   so many. *)
+let interrupt_at at apart f =
+  allocations := 0;
+  first := at;
+  second := at + apart;
+  let stop () =
+    armed := false;
+    Gc.Memprof.stop ()
+  in
+  Gc.Memprof.start ~callstack_size:0 ~sampling_rate:1. tracker;
+  armed := true;
+  (match run_interrupted f with
+  | (_ : bool) -> stop ()
+  | exception exn ->
+      stop ();
+      raise exn);
+  !allocations >= at
+
+let at_each_allocation name f =
+  case name (fun () ->
+      if Sys.getenv_opt "HAFT_TEST_COLLECTIONS" = None then
+        List.iter
+          (fun apart ->
+            let rec from at =
+              if at < 6000 then (
+                let reached = interrupt_at at apart f in
+                check_all_ended (Printf.sprintf "%s, at allocation %d and %d later" name at apart);
+                if reached then from (at + 1))
+            in
+            from 1)
+          [ 1_000_000; 1; 3; 10; 40 ])
+
+let tasks_and_switches () =
+  let promise, resolver = Promise.create () in
+  Switch.run (fun sw ->
+      Switch.on_release sw ignore;
+      Fiber.fork ~sw (counted (fun () -> Promise.await promise));
+      Fiber.fork ~sw (counted Fiber.yield);
+      Fiber.fork_daemon ~sw (fun () ->
+          counted (fun () -> Fiber.await_cancel ()) ();
+          `Stop_daemon);
+      let five = Fiber.fork_promise ~sw (fun () -> counted Fiber.yield (); 5) in
+      ignore (Promise.await_exn five);
+      Promise.resolve resolver ());
+  Switch.run_protected (fun sw -> Fiber.fork ~sw (counted Fiber.yield));
+  try
+    Switch.run (fun sw ->
+        Fiber.fork ~sw (counted Fiber.await_cancel);
+        Fiber.fork ~sw (counted (fun () -> raise Exit)))
+  with Exit -> ()
+
+let several_at_a_time () =
+  Fiber.both (counted Fiber.yield) (counted Fiber.yield);
+  Fiber.first (counted Fiber.yield) (counted Fiber.await_cancel);
+  ignore (Fiber.n_any [ counted Fiber.yield; counted Fiber.await_cancel; counted Fiber.yield ]);
+  ignore (Fiber.pair (counted Fiber.yield) (counted ignore));
+  Fiber.List.iter ~max_fibers:2 (fun _ -> counted Fiber.yield ()) [ 1; 2; 3; 4 ];
+  (try Fiber.first (counted (fun () -> raise Exit)) (counted Fiber.await_cancel) with Exit -> ());
+  Cancel.protect (fun () -> Fiber.both (counted Fiber.yield) (counted Fiber.yield))
+
+let times () =
+  Fiber.all (List.init 3 (fun i -> counted (fun () -> Time.sleep clock (0.00001 *. float (3 - i)))));
+  (match Time.with_timeout clock 0.00001 (fun () -> Ok (counted Fiber.await_cancel ())) with
+  | Ok () -> ()
+  | Error `Timeout -> ());
+  Cancel.protect (fun () ->
+      match Time.with_timeout clock 0.00001 (fun () -> Ok (counted Fiber.await_cancel ())) with
+      | Ok () -> ()
+      | Error `Timeout -> ())
+
+let between_tasks () =
+  let stream = Stream.create 1 and mutex = Mutex.create () and semaphore = Semaphore.make 1 in
+  let condition = Condition.create () and is_set = ref false in
+  Fiber.all
+    [
+      counted (fun () -> for i = 1 to 3 do Stream.add stream i done);
+      counted (fun () -> for _ = 1 to 3 do ignore (Stream.take stream) done);
+      counted (fun () -> Mutex.use_ro mutex Fiber.yield);
+      counted (fun () -> Mutex.use_ro mutex Fiber.yield);
+      counted (fun () ->
+          Mutex.use_ro mutex (fun () ->
+              while not !is_set do Condition.await condition mutex done));
+      counted (fun () -> Semaphore.acquire semaphore; Fiber.yield (); Semaphore.release semaphore);
+      counted (fun () ->
+          Semaphore.acquire semaphore;
+          Semaphore.release semaphore;
+          is_set := true;
+          Condition.broadcast condition);
+    ]
+
+let flows () =
+  Switch.run (fun sw ->
+      let socket = Net.listen ~sw ~reuse_addr:true ~backlog:5 net (`Tcp (Net.Ipaddr.V4.loopback, 0)) in
+      Fiber.both
+        (counted (fun () ->
+             let flow, _ = Net.accept ~sw socket in
+             Flow.copy_string "hello\n" flow;
+             Flow.close flow))
+        (counted (fun () ->
+             let flow = Net.connect ~sw net (Net.listening_addr socket) in
+             ignore (Buf_read.line (Buf_read.of_flow flow ~max_size:100)))))
+
+let threads_and_files () =
+  ignore (run_in_systhread (fun () -> Sys.opaque_identity [ 1 ]));
+  Fiber.both
+    (counted (fun () -> ignore (Path.load Path.(fs / "/dev/null"))))
+    (counted (fun () -> run_in_systhread ignore))
+
+(* ---- In a storm ---- *)
+
+let storm f =
+  case "a run in a storm of signals whose handler raises" (fun () ->
+      if Sys.getenv_opt "HAFT_TEST_COLLECTIONS" = None then (
+        let signals = ref 0 and raised = ref 0 and interrupted = ref 0 in
+        let on_signal _ =
+          incr signals;
+          if !armed && !signals land 3 = 0 then (
+            incr raised;
+            raise Broken)
+        in
+        let before = Sys.signal Sys.sigalrm (Sys.Signal_handle on_signal) in
+        let set period = ignore (Unix.setitimer Unix.ITIMER_REAL { it_value = period; it_interval = period }) in
+        let rounds = ref 0 in
+        let seconds = match Sys.getenv_opt "HAFT_STORM_SECONDS" with Some text -> float_of_string text | None -> 2. in
+        let until = Unix.gettimeofday () +. seconds in
+        set 20e-6;
+        while Unix.gettimeofday () < until do
+          incr rounds;
+          let body () =
+            armed := true;
+            f ()
+          in
+          if run_interrupted body then incr interrupted;
+          armed := false;
+          check_all_ended (Printf.sprintf "round %d" !rounds)
+        done;
+        set 0.;
+        Sys.set_signal Sys.sigalrm before;
+        Printf.printf "%d rounds, %d interrupted, %d signals, %d raised\n%!" !rounds !interrupted !signals !raised;
+        check bool "some raised" true (!raised > 0)))
+
+let everything () =
+  tasks_and_switches ();
+  several_at_a_time ();
+  times ();
+  between_tasks ();
+  flows ();
+  threads_and_files ()
+
+let () =
+  Alcotest.run "interrupted"
+    [
+      ( "exceptions at each allocation of",
+        [
+          at_each_allocation "tasks and switches" tasks_and_switches;
+          at_each_allocation "several at a time" several_at_a_time;
+          at_each_allocation "times" times;
+          at_each_allocation "what is between tasks" between_tasks;
+          at_each_allocation "flows" flows;
+          at_each_allocation "threads and files" threads_and_files;
+        ] );
+      ("signals", [ storm everything ]);
+    ]

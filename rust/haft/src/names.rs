@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+//! What a task is called that has been given no name: after its function and the place of its
+//! spawn, `shop::serve (main.rs:31)`. A spawner that has been given a name passes that on instead.
+//!
+//! Names are made once for each place, and stay: C has their addresses. All lie in one area, by
+//! which they are told from names that programs give.
+
+use haft_sys as sys;
+use std::any::type_name;
+use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_char};
+use std::panic::Location;
+use std::ptr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+const ROOM: usize = 1 << 16;
+const PLACES: usize = 1024;
+const LOOKS: usize = 8;
+/// haft-top shows as many bytes.
+const LONGEST: usize = 63;
+
+struct Area(UnsafeCell<[u8; ROOM]>);
+// SAFETY: a byte is written once, under the lock, before its address is given away.
+unsafe impl Sync for Area {}
+static AREA: Area = Area(UnsafeCell::new([0; ROOM]));
+/// Bytes that are in use.
+static USED: Mutex<usize> = Mutex::new(0);
+
+struct Place {
+    /// 0: it is free. Stored last, and never changed.
+    location: AtomicUsize,
+    function: AtomicUsize,
+    name: AtomicPtr<c_char>,
+}
+static KNOWN: [Place; PLACES] = [const {
+    Place {
+        location: AtomicUsize::new(0),
+        function: AtomicUsize::new(0),
+        name: AtomicPtr::new(ptr::null_mut()),
+    }
+}; PLACES];
+
+fn is_made_here(name: *const c_char) -> bool {
+    (name.addr()).wrapping_sub(AREA.0.get().addr()) < ROOM
+}
+
+/// `shop::serve` of `shop::serve::{{closure}}`, without types in brackets.
+fn path_of(function: &str) -> &str {
+    let mut path = function;
+    while let Some(outer) = path.strip_suffix("::{{closure}}") {
+        path = outer;
+    }
+    match path.find('<') {
+        None => path,
+        Some(0) => path.rsplit(">::").next().unwrap_or(path),
+        Some(at) => path[..at].trim_end_matches("::"),
+    }
+}
+
+fn text_of(location: &Location<'_>, function: &str) -> String {
+    let file = location.file();
+    let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    let place = format!(" ({file}:{})", location.line());
+    let mut path = path_of(function);
+    while path.len() + place.len() > LONGEST {
+        match path.split_once("::") {
+            Some((_, rest)) => path = rest,
+            None => return place.trim_start().trim_matches(['(', ')']).to_owned(),
+        }
+    }
+    path.to_owned() + &place
+}
+
+/// Null: there is no room.
+#[cold]
+fn make(location: &'static Location<'static>, function: &'static str) -> *const c_char {
+    let text = text_of(location, function);
+    let mut used = USED.lock().unwrap_or_else(|broken| broken.into_inner());
+    let Some(place) = places(location, function).find(|place| {
+        matches!(place.location.load(Ordering::Acquire), 0) || place.is(location, function)
+    }) else {
+        return ptr::null();
+    };
+    if place.is(location, function) {
+        return place.name.load(Ordering::Relaxed);
+    }
+    if text.len() + 1 > ROOM - *used {
+        return ptr::null();
+    }
+    // SAFETY: the bytes are within the area, and nobody has them yet; the byte behind them is 0.
+    let name = unsafe {
+        let name = AREA.0.get().cast::<u8>().add(*used);
+        ptr::copy_nonoverlapping(text.as_ptr(), name, text.len());
+        name.cast::<c_char>()
+    };
+    *used += text.len() + 1;
+    place
+        .function
+        .store(function.as_ptr().addr(), Ordering::Relaxed);
+    place.name.store(name, Ordering::Relaxed);
+    let at = ptr::from_ref(location).addr();
+    place.location.store(at, Ordering::Release);
+    name
+}
+
+impl Place {
+    fn is(&self, location: &'static Location<'static>, function: &'static str) -> bool {
+        self.location.load(Ordering::Acquire) == ptr::from_ref(location).addr()
+            && self.function.load(Ordering::Relaxed) == function.as_ptr().addr()
+    }
+}
+
+fn places(
+    location: &'static Location<'static>,
+    function: &'static str,
+) -> impl Iterator<Item = &'static Place> {
+    let address = ptr::from_ref(location).addr() ^ function.as_ptr().addr().rotate_left(32);
+    let first = address.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 48;
+    (0..LOOKS).map(move |look| &KNOWN[(first + look) % PLACES])
+}
+
+/// The name of a task that runs such a function, if its spawner has been given none.
+#[track_caller]
+pub(crate) fn name_of<F>() -> Option<&'static CStr> {
+    // SAFETY: any code may ask this.
+    let inherited = unsafe { sys::haft_io_inherited_name() };
+    if !inherited.is_null() && !is_made_here(inherited) {
+        return None;
+    }
+    let (location, function) = (Location::caller(), type_name::<F>());
+    let known = places(location, function).find(|place| place.is(location, function));
+    let name = match known {
+        Some(place) => place.name.load(Ordering::Relaxed),
+        None => make(location, function).cast_mut(),
+    };
+    // SAFETY: it ends with '\0', and stays.
+    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::text_of;
+    use std::panic::Location;
+
+    #[test]
+    fn a_name_has_the_function_and_the_place_of_the_spawn() {
+        let here = Location::caller();
+        let place = format!(" (names.rs:{})", here.line());
+        let named = |function: &str| text_of(here, function);
+        assert_eq!(
+            named("shop::serve::{{closure}}"),
+            format!("shop::serve{place}")
+        );
+        assert_eq!(
+            named("shop::serve<u8>::{{closure}}"),
+            format!("shop::serve{place}")
+        );
+        assert_eq!(
+            named("<shop::A as shop::B>::serve"),
+            format!("serve{place}")
+        );
+        let long = "a".repeat(60);
+        assert_eq!(named(&format!("{long}::serve")), format!("serve{place}"));
+        assert_eq!(named(&long), place[2..place.len() - 1]);
+    }
+}
