@@ -48,7 +48,8 @@ val dump : unit -> string
 
 val run_in_systhread : ?label:string -> (unit -> 'a) -> 'a
 (** [run_in_systhread f] calls [f] on a thread of the system, and waits for it; meanwhile other tasks run. For functions
-    that block in a blocking section, such as those of [Unix]. [f] is no task. No cancel ends the wait. *)
+    that block in a blocking section, such as those of [Unix]. [f] is no task. No cancel ends the wait.
+    @raise Failure if [f] ends the thread on OCaml 4.13 ([Thread.exit]); on 4.14 that is an exception of [f]. *)
 
 val await_readable : Unix.file_descr -> unit
 (** Waits until the descriptor, which functions of [Unix] and others use and close, can be read without blocking. When

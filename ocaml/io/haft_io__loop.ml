@@ -111,21 +111,20 @@ let begin_timer timer =
   if !sleeps && Haft_io__timers.first () == timer then wake_c ()
 
 let add_timer at fire =
-  let timer = Haft_io__timers.make at fire in
+  let timer = Haft_io__timers.make at fire () in
   begin_timer timer;
   timer
 
 let remove_timer = Haft_io__timers.remove
-let fire (timer : Haft_io__timers.timer) () = timer.fire ()
+let fire (timer : Haft_io__timers.timer) () = timer.call timer.argument
 let fire_in_any_case timer = in_any_case fire timer ()
 
 let fire_timers () =
   if Haft_io__timers.next_time () < max_int then Haft_io__timers.fire_until (now ()) fire_in_any_case
 
-(* The task, whose continuation is kept, waits for the time. (Its timer and a function of one word are all that a sleep
-   leaves to the collector.) *)
+(* The task, whose continuation is kept, waits for the time. (Its timer is all that a sleep leaves to the collector.) *)
 let begin_sleep fiber time =
-  let timer = Haft_io__timers.make time (fun () -> wake_sleeper fiber) in
+  let timer = Haft_io__timers.make time wake_sleeper fiber in
   begin_timer timer;
   match fiber.context.state with
   | Cancelling (exn, _) ->

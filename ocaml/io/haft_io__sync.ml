@@ -108,40 +108,47 @@ module Condition = struct
 end
 
 module Stream = struct
-  (* A writer that waits, with what it brings. *)
-  type 'a offer = { item : 'a; taken : unit -> unit }
+  (* A writer that waits, with what it brings, until it has been taken or the writer has been cancelled. *)
+  type 'a offer = { item : 'a; mutable stands : bool; taken : unit -> unit }
 
   type 'a t = {
     capacity : int;
     items : 'a Queue.t;
     readers : 'a waiters;  (* none while there are items or offers *)
-    offers : 'a offer Queue.t;  (* none while there is room *)
+    mutable offers : 'a offer Queue.t;  (* none that stand while there is room *)
+    mutable withdrawn : int;  (* of these; at most as many as stand, and some *)
   }
 
   let create capacity =
     if capacity < 0 then raise (Invalid_argument "Stream capacity must not be negative");
-    { capacity; items = Queue.create (); readers = Waiters.create (); offers = Queue.create () }
+    { capacity; items = Queue.create (); readers = Waiters.create (); offers = Queue.create (); withdrawn = 0 }
 
-  let withdraw offers offer =
-    let others = Queue.create () in
-    Queue.iter (fun other -> if other != offer then Queue.push other others) offers;
-    Queue.clear offers;
-    Queue.transfer others offers
+  let forget_withdrawn stream =
+    stream.offers <- Queue.of_seq (Seq.filter (fun offer -> offer.stands) (Queue.to_seq stream.offers));
+    stream.withdrawn <- 0
+
+  let withdraw stream offer =
+    if offer.stands then (
+      offer.stands <- false;
+      stream.withdrawn <- stream.withdrawn + 1);
+    if stream.withdrawn > 16 && 2 * stream.withdrawn > Queue.length stream.offers then forget_withdrawn stream
+
+  let rec take_offer stream =
+    match Queue.take_opt stream.offers with
+    | Some { stands = false; _ } ->
+        stream.withdrawn <- stream.withdrawn - 1;
+        take_offer stream
+    | offer -> offer
 
   let wait_to_offer stream item =
     suspend "room in a stream" (fun fiber resume ->
         let ended = Ok () in
-        let offer =
-          {
-            item;
-            taken = (fun () -> resume ended);
-          }
-        in
-        Queue.push offer stream.offers;
+        let offer = { item; stands = true; taken = (fun () -> resume ended) } in
         fiber.withdraw <-
           (fun exn ->
-            withdraw stream.offers offer;
-            resume (Error exn)))
+            withdraw stream offer;
+            resume (Error exn));
+        Queue.push offer stream.offers)
 
   let add stream item =
     if not (Waiters.wake_one stream.readers item) then
@@ -151,17 +158,18 @@ module Stream = struct
   let take_nonblocking stream =
     if not (Queue.is_empty stream.items) then (
       let item = Queue.take stream.items in
-      (match Queue.take_opt stream.offers with
+      (match take_offer stream with
       | None -> ()
       | Some offer ->
           Queue.push offer.item stream.items;
           offer.taken ());
       Some item)
-    else if not (Queue.is_empty stream.offers) then (
-      let offer = Queue.take stream.offers in
-      offer.taken ();
-      Some offer.item)
-    else None
+    else
+      match take_offer stream with
+      | None -> None
+      | Some offer ->
+          offer.taken ();
+          Some offer.item
 
   let take stream =
     match take_nonblocking stream with

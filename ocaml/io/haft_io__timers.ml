@@ -13,9 +13,9 @@
    case. *)
 open Haft_io__interrupts
 
-type timer = { at : int; mutable place : int; fire : unit -> unit }
+type timer = { at : int; mutable place : int; call : Obj.t -> unit; argument : Obj.t  (* of [call] *) }
 
-let no_timer = { at = max_int; place = -1; fire = ignore }
+let no_timer = { at = max_int; place = -1; call = ignore; argument = Obj.repr 0 }
 
 (* ---- The heap ---- *)
 
@@ -132,7 +132,8 @@ let remove timer =
     timer.place <- -1;
     if place >= 0 then remove_from_heap place else remove_from_queue (-2 - place))
 
-let make at fire = { at; place = -1; fire }
+let make at (call : 'a -> unit) (argument : 'a) =
+  { at; place = -1; call = Obj.magic call; argument = Obj.repr argument }
 let is_to_fire timer = timer.place <> -1
 
 let rec begin_ timer =

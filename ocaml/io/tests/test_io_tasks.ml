@@ -418,6 +418,25 @@ let between_tasks =
         let stream = Stream.create 0 in
         ignore (Time.with_timeout clock 0.001 (fun () -> Stream.add stream 1; Ok ()));
         note "%s" (match Stream.take_nonblocking stream with None -> "none" | Some _ -> "some"));
+    notes_case "what writers bring is taken in their order, without that of those who were cancelled meanwhile"
+      [ "[1; 4; 7; 10]" ] (fun () ->
+        let stream = Stream.create 1 and taken = ref [] in
+        let add i () =
+          if i mod 3 = 1 then Stream.add stream i
+          else ignore (Time.with_timeout clock 0.001 (fun () -> Stream.add stream i; Ok ()))
+        in
+        Fiber.both
+          (fun () -> Fiber.all (List.map add [ 1; 2; 3; 4; 5; 6; 7; 8; 9; 10 ]))
+          (fun () ->
+            Time.sleep clock 0.01;
+            for _ = 1 to 4 do taken := Stream.take stream :: !taken done;
+            check bool "no more" true (Stream.take_nonblocking stream = None));
+        note "[%s]" (String.concat "; " (List.rev_map string_of_int !taken)));
+    case "50,000 writers of a stream are cancelled, each in constant time" (fun () ->
+        let stream = Stream.create 0 in
+        run (fun () ->
+            Fiber.first (fun () -> Fiber.all (List.init 50_000 (fun i () -> Stream.add stream i))) Fiber.yield;
+            check bool "no more" true (Stream.take_nonblocking stream = None)));
     notes_case "a reader that is cancelled loses no item" [ "1" ] (fun () ->
         let stream = Stream.create 1 in
         ignore (Time.with_timeout clock 0.001 (fun () -> Ok (Stream.take stream)));
