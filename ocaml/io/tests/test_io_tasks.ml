@@ -542,7 +542,7 @@ let times =
     notes_case "threads run while the loop sleeps" [ "true" ] (fun () ->
         let count = ref 0 and go_on = ref true in
         let thread = Thread.create (fun () -> while !go_on do incr count; Thread.yield () done) () in
-        Time.sleep clock 0.02;
+        while !count = 0 do Time.sleep clock 0.005 done;
         go_on := false;
         note "%b" (!count > 0);
         run_in_systhread (fun () -> Thread.join thread));
