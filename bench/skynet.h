@@ -46,10 +46,15 @@ static void skynet_yield(skynet_t *one);
 /* The newest one runs first, those that have yielded run in turn when all others have. */
 static skynet_t *skynet_new, *skynet_oldest, **skynet_latest = &skynet_oldest;
 
+/* By itself: on a segment its caller would have room for abort. */
+static NOINLINE void skynet_out_of_memory(void) {
+    abort();
+}
+
 static inline void skynet_add(skynet_t *parent, int64_t first, int64_t size) {
     skynet_t *one = PROGRAM_CAST(skynet_t *, SKYNET_ALLOCATE(1, sizeof *one));
     if (!one)
-        abort();
+        skynet_out_of_memory();
     one->parent = parent;
     one->first = first;
     one->size = size;

@@ -170,7 +170,8 @@ static const haft_handles_t no_effects;
 enum { BUCKETS = 256 };
 static effects_t *sets[BUCKETS];
 
-static effects_t *make_set(effect_set mask) {
+/* Not inlined: on a segment its caller would have room for what it calls. */
+static HAFTI_COLD effects_t *make_set(effect_set mask) {
     size_t count = (size_t)__builtin_popcountll(mask);
     effects_t *set = allocate(sizeof *set + count * sizeof set->clauses[0]);
     if (set == NULL)
@@ -184,7 +185,8 @@ static effects_t *make_set(effect_set mask) {
 }
 
 static const haft_handles_t *set_of(effect_set mask) {
-    static __thread const effects_t *last;
+    /* (Initial-exec: gold would give room to the callers of a function that finds it.) */
+    static __thread __attribute__((tls_model("initial-exec"))) const effects_t *last;
     if (last != NULL && last->mask == mask)
         return &last->handles;
     effects_t **bucket = &sets[(mask * 0x9e3779b97f4a7c15u) >> 56];
@@ -502,8 +504,16 @@ ON_THE_LAST_BYTES void *seff_current_stack_top(void) {
     return k == NULL ? NULL : k->fiber->low;
 }
 
+/* A coroutine whose own scope is the current one handles what its mask has. */
 seff_coroutine_t *seff_locate_handler(effect_id id) {
-    return coroutine_of(haft_locate(seff_effect_of(id)));
+    haft_effect_t *effect = seff_effect_of(id);
+    hafti_scope_t *scope = hafti_here().current;
+    if (HAFTI_LIKELY(scope->kind == HAFTI_SCOPE_FIBER)) {
+        seff_coroutine_t *k = coroutine_of(hafti_fiber_of(scope));
+        if (k != NULL && (k->handled >> id & 1) != 0)
+            return k;
+    }
+    return coroutine_of(haft_locate(effect));
 }
 
 static bool is_around(const seff_coroutine_t *k, bool *cleanups) {
@@ -526,6 +536,8 @@ static haft_effect_t *effect_left_by(effect_id id) {
 static bool check_exit(const seff_coroutine_t *k, effect_id id) {
     bool cleanups;
     check_coroutine(k, "seff_exit");
+    if (HAFTI_LIKELY(hafti_here().current == &k->fiber->scope))
+        return k->fiber->cleanups;
     if (!is_around(k, &cleanups)) /* an error, which haft_exit reports */
         haft_exit(k->fiber, effect_left_by(id), NULL, 0);
     return cleanups;
@@ -545,8 +557,7 @@ void seff_exit(seff_coroutine_t *k, effect_id id, void *payload) {
     leave(k, id, payload);
 }
 
-void seff_exit_sized(seff_coroutine_t *k, effect_id id, void *payload, size_t size) {
-    (void)check_exit(k, id);
+static void *kept_in(seff_coroutine_t *k, effect_id id, const void *payload, size_t size) {
     void *kept = k->left_small;
     if (size > sizeof k->left_small) {
         kept = reallocate(k->left_large, size);
@@ -555,7 +566,15 @@ void seff_exit_sized(seff_coroutine_t *k, effect_id id, void *payload, size_t si
                  "No memory for the payload of an effect.");
         k->left_large = kept;
     }
-    leave(k, id, copy(kept, payload, size));
+    return copy(kept, payload, size);
+}
+
+void seff_exit_sized(seff_coroutine_t *k, effect_id id, void *payload, size_t size) {
+    (void)check_exit(k, id);
+    leave(k, id,
+          HAFTI_LIKELY(size == sizeof k->left_small[0])
+              ? memcpy(k->left_small, payload, sizeof k->left_small[0])
+              : kept_in(k, id, payload, size));
 }
 
 /* Throws where the chain has no handler that seff.h knows: to a fiber of haft.h, or to the default

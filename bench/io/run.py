@@ -347,7 +347,7 @@ By turns in one process, into a file in memory. A reading of the processor's cou
         text += f"""
 ## A run that is recorded
 
-Into a file in memory, by the processor's time of the thread: two tasks exchange 64 bytes over a pair of sockets, and one reads the time. The record takes {bytes_of:.1f} bytes for each, with what has come.
+Into a file in memory, by the processor's time of the thread: two tasks exchange a byte over a pair of sockets, and one reads the time. (What comes in takes about a nanosecond a byte beside that: the system's time for new memory of the file.) The record takes {bytes_of:.1f} bytes for each, with what has come.
 
 {recorded_table(results['recorded'])}"""
     if "neighbours" in results:

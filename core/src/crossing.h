@@ -72,9 +72,8 @@ HAFTI_INLINE hafti_words_t haft_cross(const hafti_thread_t *thread, haft_fiber_t
 #if defined(HAFTI_SEGMENTS)
 /* The segmented fiber on which the code runs, if such a switch will do; otherwise NULL. */
 HAFTI_INLINE haft_fiber_t *haft_only_on_segments(const hafti_thread_t *thread) {
-    return HAFTI_UNLIKELY(hafti_segments_limit() != 0) && thread->language == NULL &&
-                   haft_observer() == NULL && !haft_tools_active && !haft_foreign_calls_seen &&
-                   !hafti_exceptions_in(thread->globals)
+    return HAFTI_UNLIKELY(hafti_segments_limit() != 0) && !haft_are_switches_told() &&
+                   !hafti_exceptions_in(thread->globals) && !haft_seems_in_handler(thread)
                ? thread->segmented
                : NULL;
 }
@@ -83,7 +82,7 @@ HAFTI_INLINE uintptr_t haft_step_off_segments(hafti_thread_t *thread) {
     hafti_segments_check(limit);
     hafti_segments_set_limit(0);
     thread->segmented = NULL;
-    haft_exceptions_at_rest(thread);
+    thread->exceptions = thread->globals; /* there is no observer, and no other language */
     return limit;
 }
 HAFTI_INLINE void haft_step_on_segments(haft_fiber_t *segmented, uintptr_t limit) {

@@ -7,7 +7,10 @@
  * The list, for entries.h and entries.S: HAFT_ENTRY_FOREIGN(NAME) does not switch and runs on the
  * thread's foreign stack; HAFT_ENTRY_STAYS(NAME, ROOM) stays on the fiber, as a frame between the
  * one that it resumes, or suspends, and its code, and has ROOM bytes for itself and what it calls
- * in the system.
+ * in the system. HAFT_ENTRY_RESUMES(NAME, SHORT, ROOMY, ROOM) does so, too, but first tries the
+ * function SHORT, which makes do with the slack of a segment, and goes on to ROOMY where it finds
+ * more to do. HAFT_ENTRY_ENDS(NAME, ROOM): the argument is a fiber, or NULL; one that has finished
+ * is ended on the foreign stack.
  */
 #define HAFT_ENTRY_ROOM 6144
 
@@ -40,12 +43,13 @@ HAFT_ENTRY_FOREIGN(haft_language_moved)
 HAFT_ENTRY_FOREIGN(haft_know_frames_of)
 HAFT_ENTRY_FOREIGN(haft_observe)
 
-HAFT_ENTRY_STAYS(hafti_resume_slow, HAFT_ENTRY_ROOM)
-HAFT_ENTRY_STAYS(hafti_resume_checked, HAFT_ENTRY_ROOM)
+HAFT_ENTRY_RESUMES(hafti_resume_slow, haft_resume_shortly, haft_resume_with_room, HAFT_ENTRY_ROOM)
+HAFT_ENTRY_RESUMES(hafti_resume_checked, haft_resume_checked_shortly, haft_resume_checked_with_room,
+                   HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_resume_calling, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_resume_unwinding, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_discontinue, HAFT_ENTRY_ROOM)
-HAFT_ENTRY_STAYS(haft_fiber_drop, HAFT_ENTRY_ROOM)
+HAFT_ENTRY_ENDS(haft_fiber_drop, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_fiber_reset, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(haft_handle, HAFT_ENTRY_ROOM)
 HAFT_ENTRY_STAYS(hafti_handle_sized, HAFT_ENTRY_ROOM)
@@ -75,4 +79,6 @@ HAFT_ENTRY_STAYS(hafti_suspend_slow, 1536)
 
 #undef HAFT_ENTRY_FOREIGN
 #undef HAFT_ENTRY_STAYS
+#undef HAFT_ENTRY_RESUMES
+#undef HAFT_ENTRY_ENDS
 #undef HAFT_ENTRY_ROOM

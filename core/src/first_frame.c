@@ -19,12 +19,15 @@ _Static_assert(offsetof(haft_fiber_t, scope.scratch) == 140, "for the switch of 
 _Static_assert(offsetof(haft_fiber_t, scope.serial) + sizeof(uint64_t) == 128,
                "what a resume and a request need lies on two lines");
 _Static_assert(HAFTI_WAKE_REPLY == 0, "start.S clears a register for it");
+_Static_assert(offsetof(haft_fiber_t, state) == 432 && HAFT_FIBER_FINISHED == 3,
+               "entries.S knows fibers that have finished");
 
 haft_effect_t haft_id_return = {.name = "return",
                                 .where = "haft.h",
                                 .payload_size = sizeof(haft_payload_return),
                                 .default_clause = {.effect = &haft_id_return}};
-/* The ways in which a fiber comes back to its resumer without a request. */
+/* The ways in which a fiber comes back to its resumer without a request. Only these effects have no
+   `where`: resume.c knows them by that. */
 haft_effect_t haft_special_unwinding = {.name =
                                             "unwinding"}; /* go on up to the fiber in the payload */
 haft_effect_t haft_special_exception = {.name = "exception"}; /* a foreign exception, the payload */
@@ -36,6 +39,10 @@ HAFTI_INLINE HAFT_UNINSTRUMENTED __attribute__((noreturn)) void
 part(hafti_thread_t *thread, haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
     thread->current = fiber->scope.outer;
     hafti_switch_out_for_good(fiber, payload, (uintptr_t)effect);
+}
+
+HAFT_UNINSTRUMENTED void haft_part(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+    part(hafti_thread(), fiber, effect, payload);
 }
 
 /* A forced unwinding ends here. Catch-alls that rethrew it have counted it as an exception.

@@ -121,6 +121,9 @@ HAFTI_INLINE void haft_check_uses(const hafti_thread_t *thread, const haft_fiber
 HAFTI_INLINE haft_observer_t *haft_observer(void) {
     return NULL;
 }
+HAFTI_INLINE bool haft_are_switches_told(void) {
+    return true;
+}
 HAFTI_INLINE bool haft_is_observed(const hafti_thread_t *thread) {
     (void)thread;
     return false;

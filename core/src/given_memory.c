@@ -21,14 +21,15 @@
 #include <pthread.h>
 #include <sys/mman.h>
 
-typedef struct place {
-    struct place *left, *right;
-    struct place *around;
+typedef struct haft_place {
+    struct haft_place *left, *right;
+    struct haft_place *around;
     const char *low, *high;
     haft_fiber_t *fiber;
 } place_t;
 
-static place_t *root, *spare;
+place_t *haft_places;
+static place_t *spare;
 static uint64_t version; /* odd while the tree is being changed */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -53,7 +54,7 @@ static uint64_t height_of(const place_t *place) {
 }
 
 static void insert(place_t *place) {
-    place_t **link = &root;
+    place_t **link = &haft_places;
     uint64_t height = height_of(place);
     while (*link != NULL && height_of(*link) > height)
         link = place->low < (*link)->low ? &(*link)->left : &(*link)->right;
@@ -71,7 +72,7 @@ static void insert(place_t *place) {
 }
 
 static void take_out(place_t *place) {
-    place_t **link = &root;
+    place_t **link = &haft_places;
     while (*link != place)
         link = place->low < (*link)->low ? &(*link)->left : &(*link)->right;
     place_t *left = place->left, *right = place->right;
@@ -90,7 +91,7 @@ static void take_out(place_t *place) {
 /* The first place that begins after `address`. */
 static place_t *after(const char *address) {
     place_t *found = NULL;
-    for (place_t *place = root; place != NULL;) {
+    for (place_t *place = haft_places; place != NULL;) {
         bool later = place->low > address;
         found = later ? place : found;
         place = later ? place->left : place->right;
@@ -101,7 +102,7 @@ static place_t *after(const char *address) {
 /* The innermost place around `address`; without the lock, while the tree is at version `at`. */
 static place_t *around(const char *address, uint64_t at) {
     place_t *found = NULL;
-    for (place_t *place = GET(root); place != NULL && GET(version) == at;) {
+    for (place_t *place = GET(haft_places); place != NULL && GET(version) == at;) {
         bool later = GET(place->low) > address;
         found = later ? found : place;
         place = later ? GET(place->left) : GET(place->right);
@@ -210,7 +211,7 @@ void haft_fibers_unlist(haft_fiber_t *fiber) {
 }
 
 void haft_fibers_lost(const haft_fiber_t *fiber) {
-    if (GET(root) == NULL)
+    if (GET(haft_places) == NULL)
         return;
     begin_change();
     remove_inside(fiber->low - 1, fiber->high);
@@ -220,7 +221,7 @@ void haft_fibers_lost(const haft_fiber_t *fiber) {
 /* ---- Looking ---- */
 
 bool haft_fibers_on(const haft_fiber_t *fiber) {
-    if (GET(root) == NULL)
+    if (GET(haft_places) == NULL)
         return false;
     pthread_mutex_lock(&lock);
     const place_t *place = after(fiber->low - 1);
@@ -242,7 +243,7 @@ void haft_fibers_each(void (*visit)(haft_fiber_t *fiber, void *argument), void *
 
 /* A place may lie on a stack of the pool. */
 haft_fiber_t *haft_fiber_at(const void *address) {
-    if (GET(root) != NULL) {
+    if (GET(haft_places) != NULL) {
         uint64_t at = GET(version);
         place_t *place = around(address, at);
         haft_fiber_t *fiber = place != NULL ? GET(place->fiber) : NULL;
@@ -278,4 +279,5 @@ void haft_fibers_watch_forks(void) {
 
 const haft_shown_t haft_shown_given_memory[] = {
     HAFT_SHOWN_FIELD("place", place_t, left), HAFT_SHOWN_FIELD("place", place_t, right),
-    HAFT_SHOWN_FIELD("place", place_t, fiber), HAFT_SHOWN_ADDRESS("places", root), HAFT_SHOWN_END};
+    HAFT_SHOWN_FIELD("place", place_t, fiber), HAFT_SHOWN_ADDRESS("places", haft_places),
+    HAFT_SHOWN_END};

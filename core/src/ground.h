@@ -217,11 +217,22 @@ HAFTI_INLINE bool haft_is_observed(const hafti_thread_t *thread) {
     return HAFTI_UNLIKELY(thread->exceptions == &haft_always_pending) && haft_observer() != NULL;
 }
 
+/* Whether something in the process has asked to be told of switches, at any time: an observer, a
+   tool, another language, a function called through HAFT_FOREIGN that resumes. */
+extern bool haft_switches_told;
+HAFTI_INLINE bool haft_are_switches_told(void) {
+    return HAFTI_UNLIKELY(__atomic_load_n(&haft_switches_told, __ATOMIC_RELAXED));
+}
+HAFTI_INLINE void haft_tell_of_switches(void) {
+    __atomic_store_n(&haft_switches_told, true, __ATOMIC_RELAXED);
+}
+
 #endif
 
 /* After this no inlined path switches. */
 HAFTI_INLINE void haft_exceptions_at_rest(hafti_thread_t *thread) {
-    bool none_may = thread->language != NULL || haft_observer() != NULL;
+    bool none_may =
+        haft_are_switches_told() && (thread->language != NULL || haft_observer() != NULL);
     thread->exceptions = none_may ? &haft_always_pending : thread->globals;
 }
 

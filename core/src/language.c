@@ -19,6 +19,7 @@ void haft_language_thread_exits(hafti_thread_t *thread) {
 
 void haft_language_register(const haft_language_t *language) {
     haft_process_language = language;
+    haft_tell_of_switches();
     hafti_thread_t *thread = haft_thread_ready();
     thread->language = language;
     haft_exceptions_at_rest(thread);

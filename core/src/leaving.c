@@ -55,10 +55,22 @@ void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const ha
         haft_check_given(payload, function, "payload");
 }
 
-void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size) {
-    haft_check_thrown("haft_exit", fiber, effect, payload, size);
-    hafti_scope_t *scope = haft_thread_ready()->current;
-    haft_check_here(hafti_thread());
+/* Whether the code runs on this very fiber, directly under its resumer, with nothing to clean up
+   and nobody to tell. */
+HAFTI_INLINE bool is_left_simply(const hafti_thread_t *thread, const haft_fiber_t *fiber) {
+    return fiber != NULL && thread->current == &fiber->scope && !fiber->cleanups &&
+           fiber->kind == HAFT_KIND_POOL && fiber->language == NULL && fiber->handler == NULL &&
+           thread->language == NULL && !hafti_exceptions_in(thread->exceptions) &&
+           !haft_tools_active && haft_is_here(thread, fiber);
+}
+
+static __attribute__((noinline, noreturn)) void leave_slowly(haft_fiber_t *fiber,
+                                                             haft_effect_t *effect,
+                                                             const void *payload, size_t size,
+                                                             const haft_frame_t *frame) {
+    hafti_thread_t *thread = hafti_thread();
+    hafti_scope_t *scope = thread->current;
+    haft_check_here(thread);
     while (scope != NULL && (fiber == NULL || scope != &fiber->scope))
         scope = scope->outer;
     if (scope == NULL)
@@ -72,7 +84,7 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
                   "The effect '%s' (%s) was thrown, but its clause in '%s' resumes. Perform it, or "
                   "handle it with HAFT_NEVER.",
                   effect->name, effect->where, ((const haft_handler_t *)fiber->handler)->name);
-    haft_fiber_t *here = haft_fiber_here();
+    haft_fiber_t *here = haft_is_here(thread, fiber) ? fiber : haft_fiber_here();
     bool abandoned = !cleanups_up_to(here, fiber);
     /* The payload stays in place on a stack on which nothing will run. Under a sanitizer it may lie
        on a fake stack, which ends here. */
@@ -81,7 +93,28 @@ void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, 
     fiber->awaits = haft_awaiting(effect);
     haft_use_up(fiber);
     if (!abandoned)
-        haft_unwind(fiber, HAFT_CALLERS_FRAME());
+        haft_unwind(fiber, *frame);
     abandon_up_to(here, fiber);
     haft_leave(fiber, effect, (void *)(uintptr_t)payload);
+}
+
+HAFTI_INLINE __attribute__((noreturn)) void leave(haft_fiber_t *fiber, haft_effect_t *effect,
+                                                  const void *payload, size_t size) {
+    if (HAFTI_LIKELY(is_left_simply(haft_thread_ready(), fiber))) {
+        fiber->awaits = haft_awaiting(effect);
+        haft_use_up(fiber);
+        haft_part(fiber, effect, (void *)(uintptr_t)payload);
+    }
+    haft_frame_t frame = HAFT_CALLERS_FRAME();
+    leave_slowly(fiber, effect, payload, size, &frame);
+}
+
+void haft_exit(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload, size_t size) {
+    haft_check_thrown("haft_exit", fiber, effect, payload, size);
+    leave(fiber, effect, payload, size);
+}
+
+void haft_exit_checked(haft_fiber_t *fiber, haft_effect_t *effect, const void *payload,
+                       size_t size) {
+    leave(fiber, effect, payload, size);
 }

@@ -182,6 +182,7 @@ bool haft_resumes_from_foreign_call(haft_fiber_t *fiber) {
     if (hafti_segments_limit() != 0)
         return false;
     haft_foreign_calls_seen = true;
+    haft_tell_of_switches();
     bool news = !fiber->scope.slow;
     fiber->scope.slow = 1;
     return news;

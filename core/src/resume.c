@@ -6,6 +6,8 @@
 #include "claim.h"
 #include "crossing.h"
 
+HAFT_NEEDS_NO_ROOM
+
 /* Renews the scopes from `from` up to `end`: the chain outside of them has changed. */
 static void renew(hafti_thread_t *thread, hafti_scope_t *from, const hafti_scope_t *end) {
     for (hafti_scope_t *scope = from; scope != end; scope = scope->outer)
@@ -162,15 +164,58 @@ HAFTI_INLINE bool is_simply_new(const hafti_thread_t *thread, const haft_fiber_t
                         !hafti_exceptions_in(thread->exceptions));
 }
 
-/* Resumes a fiber that the current scope has resumed before, by a short switch from the segmented
-   fiber `on`. */
-static __attribute__((noinline)) haft_request_t
-resume_on_segments(hafti_thread_t *thread, haft_fiber_t *on, haft_fiber_t *fiber, void *word) {
-    HAFT_CHECK_CHAIN(thread);
-    fiber->context.gate = HAFTI_GATE_CLOSED;
+#if defined(HAFTI_SEGMENTS)
+
+/*
+ * Short resumes from a segmented fiber, by a scope that has resumed the fiber before or has made
+ * it. Their frames lie in the slack of a segment (arch/x86_64/entries.S), so that a fiber that
+ * resumes others need not have a second segment. The functions with room do what does not
+ * fit in there.
+ */
+haft_request_t haft_resume_shortly(haft_fiber_t *fiber, void *word, const haft_handles_t *handles);
+haft_request_t haft_resume_with_room(haft_fiber_t *fiber, void *word,
+                                     const haft_handles_t *handles);
+haft_request_t haft_resume_checked_shortly(haft_fiber_t *fiber, haft_reply_t reply,
+                                           const haft_handles_t *handles);
+haft_request_t haft_resume_checked_with_room(haft_fiber_t *fiber, haft_reply_t reply,
+                                             const haft_handles_t *handles);
+haft_request_t haft_arrived_with_room(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
+haft_request_t haft_arrived_on_segment(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
+
+#    ifdef __OPTIMIZE__
+enum { FRAMES_FIT = true };
+#    else
+enum { FRAMES_FIT = false };
+#    endif
+
+/* The segmented fiber from which `fiber` may be resumed in short, or NULL. */
+HAFTI_INLINE haft_fiber_t *resumes_shortly(const hafti_thread_t *thread, const haft_fiber_t *fiber,
+                                           const haft_handles_t *handles) {
+    if (!FRAMES_FIT || fiber == NULL || handles == NULL ||
+        fiber->owner != thread->current->serial || (fiber->resumer.room & HAFTI_ROOM_LOOK) != 0)
+        return NULL;
+    bool again = fiber->context.gate == HAFTI_GATE_OPEN &&
+                 (fiber->scope.handles == handles ||
+                  fiber->set == __atomic_load_n(&handles->number, __ATOMIC_RELAXED));
+    bool first = fiber->state == HAFT_FIBER_NEW && fiber->kind == HAFT_KIND_SEGMENTED &&
+                 fiber->language == NULL && handles->number >= HAFTI_SET_FIRST;
+    return again || first ? haft_only_on_segments(thread) : NULL;
+}
+
+HAFTI_INLINE void enter_first(hafti_thread_t *thread, haft_fiber_t *fiber,
+                              const haft_handles_t *handles) {
+    haft_scope_renew(thread, &fiber->scope);
+    fiber->scope.handles = handles;
+    fiber->set = handles->number;
+    fiber->scope.outer = thread->current;
+    fiber->state = HAFT_FIBER_RUNNING;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (HAFTI_UNLIKELY(fiber->owner != thread->current->serial))
-        hafti_resume_raced(fiber);
+}
+
+/* `on` runs. The gate has been closed. */
+HAFTI_INLINE haft_request_t resume_on_segments(hafti_thread_t *thread, haft_fiber_t *on,
+                                               haft_fiber_t *fiber, void *word) {
+    HAFT_CHECK_CHAIN(thread);
     thread->current = fiber->top;
     uintptr_t limit = haft_step_off_segments(thread);
     fiber->within = on;
@@ -178,22 +223,43 @@ resume_on_segments(hafti_thread_t *thread, haft_fiber_t *on, haft_fiber_t *fiber
     haft_step_on_segments(on, limit);
     if (fiber->within == on)
         fiber->within = NULL; /* unless it stopped in another one */
-    HAFT_CHECK_FIBER(fiber);
-    if (HAFTI_UNLIKELY(words.special))
-        return hafti_arrived(fiber, (haft_effect_t *)words.second, words.first);
-    open_gate(fiber);
-    return (haft_request_t){(haft_effect_t *)words.second, words.first};
+    haft_effect_t *effect = (haft_effect_t *)words.second;
+    if (HAFTI_LIKELY(!words.special)) {
+        open_gate(fiber);
+    } else {
+        if (effect->where == NULL || fiber->kind != HAFT_KIND_SEGMENTED)
+            return haft_arrived_with_room(fiber, effect, words.first);
+        haft_set_finished(fiber);
+    }
+    return (haft_request_t){effect, words.first};
 }
 
-/* The segmented fiber from which that may be done, or NULL. */
-HAFTI_INLINE haft_fiber_t *on_segments(const hafti_thread_t *thread, const haft_fiber_t *fiber,
-                                       const haft_handles_t *handles) {
-    haft_fiber_t *on = haft_only_on_segments(thread);
-    return HAFTI_UNLIKELY(on != NULL) && fiber->owner == thread->current->serial &&
-                   fiber->context.gate == HAFTI_GATE_OPEN && fiber->scope.handles == handles
-               ? on
-               : NULL;
+haft_request_t haft_resume_shortly(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
+    hafti_thread_t *thread = hafti_thread();
+    haft_fiber_t *on = resumes_shortly(thread, fiber, handles);
+    if (HAFTI_UNLIKELY(on == NULL))
+        return haft_resume_with_room(fiber, word, handles);
+    fiber->context.gate = HAFTI_GATE_CLOSED;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (HAFTI_UNLIKELY(fiber->owner != thread->current->serial)) /* which is reported there */
+        return haft_resume_with_room(fiber, word, handles);
+    if (HAFTI_UNLIKELY(fiber->state == HAFT_FIBER_NEW))
+        enter_first(thread, fiber, handles);
+    return resume_on_segments(thread, on, fiber, word);
 }
+
+haft_request_t haft_arrived_on_segment(haft_fiber_t *fiber, haft_effect_t *effect, void *payload) {
+    return hafti_arrived(fiber, effect, payload);
+}
+
+haft_request_t haft_resume_checked_shortly(haft_fiber_t *fiber, haft_reply_t reply,
+                                           const haft_handles_t *handles) {
+    return fiber != NULL && HAFTI_LIKELY(hafti_is_reply_to(fiber->awaits, reply.to))
+               ? haft_resume_shortly(fiber, reply.word, handles)
+               : haft_resume_checked_with_room(fiber, reply, handles);
+}
+
+#endif
 
 haft_request_t hafti_resume_slow(haft_fiber_t *fiber, void *word, const haft_handles_t *handles) {
     hafti_thread_t *thread = haft_thread_ready();
@@ -201,9 +267,6 @@ haft_request_t hafti_resume_slow(haft_fiber_t *fiber, void *word, const haft_han
     haft_check_given(handles, "haft_resume", "set of effects");
     if (is_simply_new(thread, fiber))
         return resume_new(thread, fiber, word, handles);
-    haft_fiber_t *on = on_segments(thread, fiber, handles);
-    if (HAFTI_UNLIKELY(on != NULL))
-        return resume_on_segments(thread, on, fiber, word);
     return haft_enter(fiber, word, HAFTI_WAKE_REPLY, handles);
 }
 
@@ -214,9 +277,6 @@ haft_request_t hafti_resume_checked(haft_fiber_t *fiber, haft_reply_t reply,
     haft_check_given(handles, "haft_resume", "set of effects");
     if (is_simply_new(thread, fiber) && HAFTI_LIKELY(reply.to == 0))
         return resume_new(thread, fiber, NULL, handles);
-    haft_fiber_t *on = on_segments(thread, fiber, handles);
-    if (HAFTI_UNLIKELY(on != NULL) && hafti_is_reply_to(fiber->awaits, reply.to))
-        return resume_on_segments(thread, on, fiber, reply.word);
     uint64_t owner = claim_to_resume(thread, fiber);
     uintptr_t awaits = fiber->awaits; /* once it is released, another thread may resume it */
     if (HAFTI_UNLIKELY(!hafti_is_reply_to(awaits, reply.to))) {
@@ -247,8 +307,7 @@ haft_request_t hafti_arrived(haft_fiber_t *fiber, haft_effect_t *effect, void *p
     if (HAFTI_UNLIKELY(fiber->kind != HAFT_KIND_POOL))
         payload = haft_kind_of(fiber)->ended(fiber, payload);
     haft_set_finished(fiber);
-    if (HAFTI_LIKELY(effect == HAFT_ID(return )))
-        return (haft_request_t){effect, payload};
-    haft_unwind_on(fiber, effect, payload);
+    if (HAFTI_UNLIKELY(effect->where == NULL)) /* it is one of the special ones */
+        haft_unwind_on(fiber, effect, payload);
     return (haft_request_t){effect, payload};
 }

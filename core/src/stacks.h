@@ -105,6 +105,16 @@ static inline void haft_set_finished(haft_fiber_t *fiber) {
 }
 
 /* given_memory.c: the fibers in memory of the caller, while they live. */
+#ifdef HAFT_FREESTANDING
+HAFTI_INLINE bool haft_any_given(void) {
+    return true;
+}
+#else
+extern struct haft_place *haft_places;
+HAFTI_INLINE bool haft_any_given(void) {
+    return __atomic_load_n(&haft_places, __ATOMIC_ACQUIRE) != NULL;
+}
+#endif
 /* Lists a fiber, and prepares it first if it is new; an error if its memory is another fiber's.
    False: there is no memory for the list. A fiber that is not new is then still finished when the
    error is reported. */
@@ -124,6 +134,12 @@ haft_fiber_t *haft_fiber_at(const void *address);
 HAFTI_INLINE haft_fiber_t *haft_fiber_here(void) {
     haft_fiber_t *segmented = hafti_thread()->segmented;
     return segmented != NULL ? segmented : haft_fiber_at(__builtin_frame_address(0));
+}
+/* Whether that is this fiber of the pool. False: it is not known without a search. */
+HAFTI_INLINE bool haft_is_here(const hafti_thread_t *thread, const haft_fiber_t *fiber) {
+    const char *here = __builtin_frame_address(0);
+    return here >= fiber->low && here < fiber->high && thread->segmented == NULL &&
+           !haft_any_given();
 }
 
 /* stacks.c */

@@ -3,6 +3,8 @@
    it. */
 #include "ground.h"
 
+HAFT_NEEDS_NO_ROOM
+
 haft_fiber_state_t haft_fiber_state(const haft_fiber_t *fiber) {
     haft_check_given(fiber, "haft_fiber_state", "fiber");
     if (HAFTI_UNLIKELY(fiber->language != NULL))

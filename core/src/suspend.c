@@ -4,6 +4,8 @@
 #include "crossing.h"
 #include "resuming.h"
 
+HAFT_NEEDS_NO_ROOM
+
 static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t with, void *payload,
                           bool slow) {
     hafti_thread_t *thread = hafti_thread();
@@ -33,10 +35,9 @@ static void *suspend_slow(haft_fiber_t *fiber, haft_effect_t *effect, uintptr_t 
 }
 
 /* The same by a short switch from the segmented fiber `on`. */
-static __attribute__((noinline)) void *suspend_on_segments(hafti_thread_t *thread, haft_fiber_t *on,
-                                                           hafti_found_t found,
-                                                           const haft_effect_t *effect,
-                                                           void *payload) {
+HAFTI_INLINE void *suspend_on_segments(hafti_thread_t *thread, haft_fiber_t *on,
+                                       hafti_found_t found, const haft_effect_t *effect,
+                                       void *payload) {
     haft_fiber_t *fiber = hafti_fiber_of(found.scope);
     HAFT_CHECK_CHAIN(thread);
     HAFT_CHECK_FIBER(fiber);
@@ -66,22 +67,28 @@ static void exit_with(void *argument) {
 
 /* On a segmented fiber this function and its callees must make do with the last bytes of a
    segment. */
-void *hafti_suspend_slow(hafti_found_t found, haft_effect_t *effect, void *payload) {
+static __attribute__((noinline)) void *suspend_or_exit(hafti_found_t found, haft_effect_t *effect,
+                                                       void *payload) {
     haft_fiber_t *fiber = hafti_fiber_of(found.scope);
     const haft_clause_t *clause = hafti_clause_of(found);
     haft_check_default(clause, effect);
-    hafti_thread_t *thread = hafti_thread();
-    haft_check_suspends(thread, effect);
-    if (clause == NULL) {
-        haft_fiber_t *on = haft_only_on_segments(thread);
-        return on != NULL ? suspend_on_segments(thread, on, found, effect, payload)
-                          : suspend_slow(fiber, effect, found.with, payload, false);
-    }
+    haft_check_suspends(hafti_thread(), effect);
+    if (clause == NULL)
+        return suspend_slow(fiber, effect, found.with, payload, false);
     if (clause->kind == HAFT_CLAUSE_NEVER) {
         performed_t performed = {fiber, effect, payload};
         haft_on_thread_stack(exit_with, &performed);
     }
     return suspend_slow(fiber, effect, haft_sent_by(fiber, clause, effect), payload, true);
+}
+
+/* On a segmented fiber this function makes do with the last bytes of a segment, too. */
+void *hafti_suspend_slow(hafti_found_t found, haft_effect_t *effect, void *payload) {
+    hafti_thread_t *thread = hafti_thread();
+    haft_fiber_t *on = haft_only_on_segments(thread);
+    return on != NULL && hafti_clause_of(found) == NULL
+               ? suspend_on_segments(thread, on, found, effect, payload)
+               : suspend_or_exit(found, effect, payload);
 }
 
 /* Whether crossing from the current scope out of `fiber` needs the slow switch; an error when

@@ -9,6 +9,10 @@
 __attribute__((noreturn)) void haft_leave(haft_fiber_t *fiber, haft_effect_t *effect,
                                           void *payload);
 
+/* The same where nobody has to be told: from a stack of the pool, in C or C++, without tools and
+   exceptions. */
+__attribute__((noreturn)) void haft_part(haft_fiber_t *fiber, haft_effect_t *effect, void *payload);
+
 extern haft_effect_t haft_special_unwinding, haft_special_exception, haft_special_dropped;
 
 typedef struct haft_call {

@@ -148,7 +148,10 @@ haft_observer_t *haft_observer(void) {
     return observer_here;
 }
 
+bool haft_switches_told;
 void haft_set_observer(haft_observer_t *observer) {
+    if (observer != NULL)
+        haft_tell_of_switches();
     observer_here = observer;
 }
 

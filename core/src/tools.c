@@ -172,6 +172,8 @@ void haft_tools_detect(void) {
     haft_tools_active = __sanitizer_start_switch_fiber != NULL || __tsan_create_fiber != NULL;
     on_valgrind = valgrind_request(VALGRIND_RUNNING, 0, 0) != 0;
     haft_tools_told_of_copies = haft_tools_active || on_valgrind;
+    if (haft_tools_active)
+        haft_tell_of_switches();
 }
 
 bool haft_tools_know_stacks(void) {
@@ -247,7 +249,7 @@ static void end(const haft_fiber_t *fiber, tools_t *tools) {
     give_strand(tools->own);
 }
 
-void haft_tools_reserved(void *low, size_t size) {
+void haft_tools_written(void *low, size_t size) {
     if (on_valgrind)
         (void)valgrind_request(VALGRIND_MAKE_MEM_UNDEFINED, (uintptr_t)low, size);
 }

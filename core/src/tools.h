@@ -21,8 +21,6 @@ void haft_tools_gone(haft_fiber_t *fiber);
 /* Called on every thread that uses libhaft. */
 void haft_tools_thread_start(void);
 void haft_tools_thread_exit(void);
-/* Memory of an empty stack is about to be written from elsewhere. */
-void haft_tools_reserved(void *low, size_t size);
 /* Called around every out-of-line switch across `fiber`'s border. */
 void haft_tools_before(haft_fiber_t *fiber, enum haft_crossing crossing);
 void haft_tools_after(haft_fiber_t *fiber, enum haft_crossing crossing);
@@ -36,8 +34,14 @@ void haft_tools_abandon(haft_fiber_t *fiber);
 void haft_tools_unwinding(void);
 /* Why the fiber's stack cannot be copied; NULL: it can. */
 const char *haft_tools_hold(const haft_fiber_t *fiber);
-/* Whether a tool is told of copies of stacks. */
+/* Whether a tool is told of what is written to stacks from elsewhere: copies, and the following. */
 extern bool haft_tools_told_of_copies;
+void haft_tools_written(void *low, size_t size);
+/* Memory of an empty stack is about to be written from elsewhere. */
+HAFTI_INLINE void haft_tools_reserved(void *low, size_t size) {
+    if (HAFTI_UNLIKELY(haft_tools_told_of_copies))
+        haft_tools_written(low, size);
+}
 size_t haft_tools_shadow_size(size_t size);
 void haft_tools_copy_out(char *to, char *from, size_t size);
 void haft_tools_copy_in(char *to, const char *from, size_t size);

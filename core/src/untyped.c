@@ -49,26 +49,29 @@ void haft_yield(haft_fiber_t *fiber, haft_effect_t *effect, void *payload, size_
                  result_size == 0 ? &nothing : result, result_size);
 }
 
-void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
-    haft_check_thrown("haft_throw", NULL, effect, payload, size);
-    (void)haft_thread_ready();
-    hafti_here_t here = hafti_here();
-    hafti_found_t found = hafti_find(&here, effect, slot_of(effect), effect->default_clause.shape);
+/* A clause in place may leave by itself: by another throw, or the like. */
+static __attribute__((noinline, noreturn)) void
+throw_in_place(hafti_here_t here, hafti_found_t found, haft_effect_t *effect, void *payload) {
     const haft_clause_t *clause = hafti_clause_in_place(found);
-    if (clause == NULL) {
-        haft_check_default(hafti_clause_of(found), effect);
-        haft_exit(hafti_fiber_of(found.scope), effect, payload, size);
-    }
-    /* A clause in place may leave by itself: by another throw, or the like. */
     {
         uint64_t result[(effect->result_size + 15) / 8];
         __attribute__((unused, cleanup(hafti_in_place_end))) hafti_in_place_t in_place =
             hafti_in_place_begin(here, found.scope);
-        effect->call(hafti_clause_function(clause), found.scope->state, (void *)(uintptr_t)payload,
-                     result);
+        effect->call(hafti_clause_function(clause), found.scope->state, payload, result);
     }
     haft_fail(HAFT_ERROR_CAME_BACK, effect, NULL,
               "The effect '%s' (%s) was thrown, but its handler runs in place and came back. "
               "Throw only effects whose handlers do not resume.",
               effect->name, effect->where);
+}
+
+void haft_throw(haft_effect_t *effect, const void *payload, size_t size) {
+    haft_check_thrown("haft_throw", NULL, effect, payload, size);
+    (void)haft_thread_ready();
+    hafti_here_t here = hafti_here();
+    hafti_found_t found = hafti_find(&here, effect, slot_of(effect), effect->default_clause.shape);
+    if (HAFTI_UNLIKELY(hafti_clause_in_place(found) != NULL))
+        throw_in_place(here, found, effect, (void *)(uintptr_t)payload);
+    haft_check_default(hafti_clause_of(found), effect);
+    haft_exit_checked(hafti_fiber_of(found.scope), effect, payload, size);
 }

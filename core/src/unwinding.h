@@ -39,6 +39,9 @@ bool haft_needs_unwinding(haft_fiber_t *fiber);
 /* Checks the arguments of haft_throw and haft_exit. */
 void haft_check_thrown(const char *function, const haft_fiber_t *fiber, const haft_effect_t *effect,
                        const void *payload, size_t size);
+/* haft_exit, with such arguments. */
+__attribute__((noreturn)) void haft_exit_checked(haft_fiber_t *fiber, haft_effect_t *effect,
+                                                 const void *payload, size_t size);
 /* Ends the fibers suspended inside `fiber`, as they are. */
 void haft_abandon_inside(haft_fiber_t *fiber);
 

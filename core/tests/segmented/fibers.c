@@ -111,6 +111,25 @@ static void *asks_once(void *argument) {
     return argument;
 }
 
+static void *resumes_one(void *unused) {
+    haft_fiber_t *fiber = segmented(asks_once, NULL);
+    haft_resume(fiber, HAFT_NO_REPLY, HAFT_HANDLES(ask));
+    haft_resume(fiber, HAFT_REPLY(ask, 1), HAFT_HANDLES(ask));
+    haft_fiber_drop(fiber);
+    return unused;
+}
+/* To be called before there is an observer: from then on every switch tells. */
+static void a_fiber_that_resumes_another_takes_no_second_segment(void) {
+    CHECK_EQUAL(run_segmented(resumes_one, NULL), 0); /* the sets have numbers afterwards */
+    size_t segments = haft_segments_statistics().taken;
+    CHECK_EQUAL(run_segmented(resumes_one, NULL), 0);
+#ifdef __OPTIMIZE__
+    CHECK_EQUAL(haft_segments_statistics().taken, segments);
+#else
+    (void)segments;
+#endif
+}
+
 static void a_suspended_fiber_takes_little_memory(void) {
     enum { COUNT = 1000 };
     static haft_fiber_t *fibers[COUNT];
@@ -746,6 +765,7 @@ static void threads_use_segments_at_once(void) {
 }
 
 int main(void) {
+    RUN(a_fiber_that_resumes_another_takes_no_second_segment);
     RUN(effects_are_performed_from_any_segment);
     RUN(an_observer_is_told_of_switches_between_segmented_fibers);
     RUN(a_suspended_fiber_takes_little_memory);

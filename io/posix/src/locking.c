@@ -136,10 +136,6 @@ static int try_mutex(void *lock) {
     return code;
 }
 
-HAFT_POSIX_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex) {
-    return try_mutex(mutex);
-}
-
 /* A mutex that checks errors refuses its holder at once, where that is known: tasks that are no
    threads to the program have one number together. */
 static bool refuses_holder(const pthread_mutex_t *mutex) {
@@ -168,6 +164,13 @@ static bool may_be_held_by_task(const pthread_mutex_t *mutex) {
     return owner == (int)hafti_io_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
+/* The code of a lock. */
+static inline int note_lock(int code) {
+    if (code == 0 || code == EOWNERDEAD)
+        hafti_posix_mutexes_held++;
+    return code;
+}
+
 static __attribute__((noinline, cold)) int acquire_mutex(pthread_mutex_t *mutex) {
     int code =
         may_be_held_by_task(mutex) ? acquire_on_task(try_mutex, mutex, HAFT_IO_FOREVER) : EBUSY;
@@ -176,15 +179,24 @@ static __attribute__((noinline, cold)) int acquire_mutex(pthread_mutex_t *mutex)
 
 HAFT_POSIX_EXPORT int pthread_mutex_lock(pthread_mutex_t *mutex) {
     if (!haft_io_runs_here())
-        return SYSTEM(pthread_mutex_lock)(mutex);
+        return note_lock(SYSTEM(pthread_mutex_lock)(mutex));
     int code = try_mutex(mutex);
-    return code == EBUSY ? acquire_mutex(mutex) : code;
+    return note_lock(code == EBUSY ? acquire_mutex(mutex) : code);
+}
+
+HAFT_POSIX_EXPORT int pthread_mutex_trylock(pthread_mutex_t *mutex) {
+    int code = note_lock(try_mutex(mutex));
+    if (code == EBUSY)
+        hafti_posix_take_part();
+    return code;
 }
 
 HAFT_POSIX_EXPORT int pthread_mutex_unlock(pthread_mutex_t *mutex) {
     uintptr_t key = key_of(mutex);
     int code = SYSTEM(pthread_mutex_unlock)(mutex);
     wake_next(key);
+    hafti_posix_mutexes_held -= code == 0;
+    hafti_posix_take_part();
     return code;
 }
 
@@ -192,12 +204,12 @@ HAFT_POSIX_EXPORT int pthread_mutex_clocklock(pthread_mutex_t *restrict mutex, c
                                               const struct timespec *restrict time) {
     int code = haft_io_runs_here() ? try_mutex(mutex) : EBUSY;
     if (code != EBUSY)
-        return code;
+        return note_lock(code);
     int64_t deadline = hafti_posix_on_task() && may_be_held_by_task(mutex)
                            ? hafti_posix_deadline_at(clock, time)
                            : -ENOSYS;
     code = deadline < 0 ? EBUSY : acquire_on_task(try_mutex, mutex, deadline);
-    return code == EBUSY ? SYSTEM(pthread_mutex_clocklock)(mutex, clock, time) : code;
+    return note_lock(code == EBUSY ? SYSTEM(pthread_mutex_clocklock)(mutex, clock, time) : code);
 }
 
 HAFT_POSIX_EXPORT int pthread_mutex_timedlock(pthread_mutex_t *restrict mutex,

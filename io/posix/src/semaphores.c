@@ -10,7 +10,7 @@
  *
  * Callers do not expect these calls to fail, so no cancel ends the wait.
  */
-#include "internal.h"
+#include "thread_tasks.h"
 #include "../../src/system_call.h"
 
 #include <limits.h>
@@ -173,5 +173,6 @@ HAFT_POSIX_EXPORT int sem_post(sem_t *semaphore) {
     int code = SYSTEM(sem_post)(semaphore);
     if (code == 0 && hafti_posix_has_waiters(key))
         wake(key);
+    hafti_posix_take_part();
     return code;
 }

@@ -392,6 +392,23 @@ HAFT_POSIX_EXPORT int pthread_detach(pthread_t handle) {
     return 0;
 }
 
+/* ---- Turns ---- */
+
+OWN int hafti_posix_mutexes_held;
+
+static void *yield(void *unused) {
+    HAFT_PERFORM(haft_io_yield);
+    return unused;
+}
+
+__attribute__((cold)) void hafti_posix_let_others_run(void) {
+    if (this_thread == NULL || !hafti_posix_on_task())
+        return;
+    int before = hafti_posix_error();
+    haft_io_shield(yield, NULL);
+    hafti_posix_set_error(before);
+}
+
 /* ---- The program ---- */
 
 HAFT_POSIX_EXPORT int haft_posix_threads_as_tasks(void) {

@@ -37,6 +37,19 @@ int hafti_posix_main_number(void);
    pthread_join returns. After the deadline that is EBUSY for a deadline of 0, otherwise
    ETIMEDOUT. */
 bool hafti_posix_join(pthread_t handle, void **result, int64_t deadline, int *code);
+/* Called by what a thread may call in a loop that never waits: an unlock, a post, a try. Threads of
+   the system would take turns there; a task lets the others go first now and then, where it holds
+   no mutex: one of an allocator's may be wanted by code that cannot wait as a task. */
+void hafti_posix_let_others_run(void);
+extern __thread int hafti_posix_mutexes_held __attribute__((tls_model("initial-exec")));
+static inline void hafti_posix_take_part(void) {
+    enum { CALLS_IN_A_ROW = 1024 };
+    static __thread int calls __attribute__((tls_model("initial-exec")));
+    if (__builtin_expect(++calls >= CALLS_IN_A_ROW, false) && hafti_posix_mutexes_held <= 0) {
+        calls = 0;
+        hafti_posix_let_others_run();
+    }
+}
 /* Lock and unlock the table of threads. */
 void hafti_posix_lock_threads(void);
 void hafti_posix_unlock_threads(void);

@@ -324,6 +324,58 @@ static void read_write_locks(void) {
     CHECK_EQUAL(written, THREADS / 10);
 }
 
+/* ---- Loops that wait for another thread, and never wait ---- */
+
+static bool is_set; /* under the mutex */
+static sem_t post;
+static void *sets(void *argument) {
+    CHECK_EQUAL(pthread_mutex_lock(&mutex), 0);
+    usleep(1);
+    is_set = true;
+    CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
+    return argument;
+}
+static void *looks_under_the_lock(void *argument) {
+    for (bool seen = false; !seen;) {
+        CHECK_EQUAL(pthread_mutex_lock(&mutex), 0);
+        seen = is_set;
+        CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
+    }
+    return argument;
+}
+static void *tries(void *argument) {
+    while (pthread_mutex_trylock(&mutex) != 0) {
+    }
+    CHECK(is_set);
+    CHECK_EQUAL(pthread_mutex_unlock(&mutex), 0);
+    return argument;
+}
+static void *posts_until(void *argument) {
+    while (!*(volatile bool *)&is_set) {
+        CHECK_EQUAL(sem_post(&post), 0);
+        CHECK_EQUAL(sem_wait(&post), 0);
+    }
+    return argument;
+}
+static void a_loop_of_locks_lets_others_run(void) {
+    static void *(*const loops[])(void *) = {looks_under_the_lock, tries, posts_until};
+    pthread_mutex_init(&mutex, NULL);
+    sem_init(&post, 0, 0);
+    for (int i = 0; i < 3; i++) {
+        pthread_t threads[2];
+        is_set = false;
+        bool sets_first = loops[i] == tries;
+        for (int j = 0; j < 2; j++)
+            CHECK_EQUAL(
+                pthread_create(&threads[j], NULL, (j == 0) == sets_first ? sets : loops[i], NULL),
+                0);
+        for (int j = 0; j < 2; j++)
+            CHECK_EQUAL(pthread_join(threads[j], NULL), 0);
+    }
+    pthread_mutex_destroy(&mutex);
+    sem_destroy(&post);
+}
+
 static pthread_spinlock_t spin;
 static void *spins(void *argument) {
     CHECK_EQUAL(pthread_spin_lock(&spin), 0);
@@ -570,6 +622,7 @@ static void do_all(void) {
     a_robust_mutex_tells_of_its_holders_end();
     a_lock_has_a_limit();
     read_write_locks();
+    a_loop_of_locks_lets_others_run();
     spin_locks();
     conditions();
     barriers();

@@ -20,6 +20,7 @@
 #include "streams.h"
 
 #include <haft/io.h>
+#include <haft/io_binding.h>
 
 #include <dlfcn.h>
 #include <link.h>
@@ -38,10 +39,15 @@
 typedef ssize_t read_t(FILE *, void *, ssize_t);
 static read_t *read_plainly;
 
+/* Not by an effect alone: constructors of libraries print before those of libhaft-io have run. */
+static bool is_on_task(void) {
+    return haft_io_runs_here() && haft_io_self() != NULL;
+}
+
 /* Whether a read of the descriptor may wait for another program: a pipe, a socket, a terminal. */
 static bool may_wait(int descriptor) {
     struct stat status;
-    return haft_io_self() != NULL && fstat(descriptor, &status) == 0 &&
+    return is_on_task() && fstat(descriptor, &status) == 0 &&
            (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || S_ISCHR(status.st_mode));
 }
 
@@ -95,7 +101,7 @@ void haft_threads_wait_in_streams(void) {
 /* ---- Locks ---- */
 
 static FILE *lock(FILE *stream) {
-    if (stream == NULL || haft_io_self() == NULL)
+    if (stream == NULL || !is_on_task())
         return NULL;
     flockfile(stream);
     return stream;
@@ -211,7 +217,7 @@ static int leave_open(void *unused) {
 /* Ends the wait of a task in the stream: it gets the error of a closed descriptor, and gives back
    the lock. */
 static void let_out(FILE *stream) {
-    if (haft_io_self() == NULL)
+    if (!is_on_task())
         return;
     if (ftrylockfile(stream) != 0) {
         haft_io_close_by(fileno_unlocked(stream), leave_open, NULL);

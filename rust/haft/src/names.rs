@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//! The names of tasks that have been given none: from the function and the place of the spawn,
-//! `shop::serve (main.rs:31)`. A spawner that has been given a name passes that on instead.
+//! Default names of tasks: a task that is spawned without a name is named after its function and
+//! the place of its spawn, `shop::serve (main.rs:31)`, unless its spawner has a name to pass on.
 //!
 //! Names are made once for each place, and stay: C has their addresses. All lie in one area, by
 //! which they are told from names that programs give.

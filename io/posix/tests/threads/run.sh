@@ -45,6 +45,13 @@ expect 'main is 7 deep' $tasks "$work/program" recursion
 echo 'static __thread int zero[20]; int *place(void) { return &zero[10]; }' >"$work/library.c"
 "$CC" -shared -fPIC -ftls-model=initial-exec "$work/library.c" -o "$work/library.so"
 expect '0 in the new variable' $tasks "$work/program" loads "$work/library.so"
+# A library's constructor comes before those of libraries that are loaded first.
+echo '#include <stdio.h>
+__attribute__((constructor)) static void begin(void) { puts("early"); }' >"$work/library.c"
+"$CC" -shared -fPIC "$work/library.c" -o "$work/libearly.so"
+"$CC" -std=gnu11 -O1 "$here/program.c" -o "$work/early" -pthread -L"$work" -Wl,--no-as-needed,-rpath,"$work" -learly
+expect 'early
+50 threads, 1 number of the system' $tasks "$work/early" numbers
 echo 'static __thread int seven = 7; int *place(void) { return &seven; }' >"$work/library.c"
 "$CC" -shared -fPIC "$work/library.c" -o "$work/library.so"
 expect '350 in the variables of a library that is loaded again' "$work/program" 'loads again' "$work/library.so"
@@ -101,9 +108,8 @@ if [ -n "$python" ]; then
   expect "$(cat "$pages.expected")" "$python" "$pages.py"
   # CPython's own tests, of the package libpython3-testsuite.
   modules='test_queue test_thread test_threading_local'
-  # (test_concurrent_futures has threads that only compute, and so keep the others from running.)
   [ "${HAFT_CAMPAIGN:-}" != long ] ||
-    modules="$modules test_threading test_threadsignals test_socketserver test_httpservers"
+    modules="$modules test_threading test_threadsignals test_socketserver test_httpservers test_concurrent_futures"
   for module in $modules; do
     if "$python" -c "import test.$module" 2>/dev/null; then
       (cd "$work" && $tasks "$python" "$here/cpython.py" "$module") >"$work/said" 2>&1 ||
@@ -139,4 +145,28 @@ value'
   server=
 else
   echo 'left out: memcached is not installed'
+fi
+if command -v mariadbd >/dev/null && command -v mariadb >/dev/null; then
+  mkdir "$work/data"
+  # (Its io_uring waits by system calls of its own.)
+  $tasks mariadbd --no-defaults --user="$(id -un)" --datadir="$work/data" --socket="$work/mariadb" --skip-networking \
+    --pid-file="$work/pid" --skip-grant-tables --innodb-use-native-aio=0 --innodb-buffer-pool-size=32M \
+    >"$work/said" 2>&1 &
+  server=$!
+  sql="mariadb --no-defaults -N -S $work/mariadb -e"
+  wait_for $sql 'select 1'
+  $sql 'create database d; create table d.c (n int) engine=innodb; insert into d.c values (0)'
+  clients=
+  for _ in 1 2 3 4 5 6 7 8 9 10; do
+    $sql 'begin; update d.c set n = n + 1; do sleep(0.01); commit' &
+    clients="$clients $!"
+  done
+  # shellcheck disable=SC2086 # several numbers
+  wait $clients
+  expect 10 $sql 'select n from d.c'
+  kill "$server"
+  wait "$server"
+  server=
+else
+  echo 'left out: MariaDB is not installed'
 fi
