@@ -169,9 +169,10 @@ impl OpenOptions {
     /// Options that allow nothing yet.
     ///
     /// ```
-    /// // Neither read nor write is set. let refused = haft::run(||
-    /// haft::fs::OpenOptions::new().open("/dev/null")); assert_eq!(refused.unwrap_err().kind(),
-    /// std::io::ErrorKind::InvalidInput); ```
+    /// // Neither read nor write is set.
+    /// let refused = haft::run(|| haft::fs::OpenOptions::new().open("/dev/null"));
+    /// assert_eq!(refused.unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
+    /// ```
     #[must_use]
     pub fn new() -> Self {
         Self::default()
