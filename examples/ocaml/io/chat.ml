@@ -1,6 +1,6 @@
 (* SPDX-License-Identifier: MIT *)
-(* A chat over WebSocket: what one user writes, all get. The user of a request is an effect, which middleware handles: so the
-   page and the chat ask for it where they need it, and a test would answer otherwise.
+(* A chat over WebSocket: what one user writes, all get. The user of a request is an effect, which middleware
+   handles: so the page and the chat ask for it where they need it, and a test would answer otherwise.
 
      ocamlfind ocamlopt -package haft-http -linkpkg -pp haft-effect-syntax chat.ml -o chat && ./chat
      open http://localhost:8080/?name=Ann in two windows *)
