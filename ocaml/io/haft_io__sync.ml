@@ -87,9 +87,8 @@ module Mutex = struct
         unlock mutex;
         value
     | exception exn ->
-        let backtrace = Printexc.get_raw_backtrace () in
-        poison mutex exn;
-        Printexc.raise_with_backtrace exn backtrace
+        in_any_case poison mutex exn (* Nothing is allocated between the trap and this. *);
+        raise exn
 end
 
 module Condition = struct

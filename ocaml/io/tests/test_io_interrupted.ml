@@ -210,9 +210,31 @@ let shared_mutex () =
   let mutex = Mutex.create () in
   three (times_each 3 (fun () -> Mutex.use_ro mutex Fiber.yield))
 
+let mutex_for_writing () =
+  let mutex = Mutex.create () in
+  let use () = try Mutex.use_rw ~protect:false mutex Fiber.yield with Broken | Mutex.Poisoned _ -> () in
+  three (times_each 3 use)
+
+let mutex_of_one_that_fails () =
+  let mutex = Mutex.create () in
+  let fail () =
+    Fiber.yield ();
+    raise Exit
+  in
+  let use () = try Mutex.use_rw ~protect:false mutex fail with Broken | Exit | Mutex.Poisoned _ -> () in
+  three (times_each 3 use)
+
 let shared_lazy () =
   let value = Lazy.from_fun ~cancel:`Restart (fun () -> again Fiber.yield) in
   three (fun () -> again (fun () -> Lazy.force value))
+
+let lazy_value_that_fails () =
+  let compute () =
+    Fiber.yield ();
+    raise Exit
+  in
+  let value = Lazy.from_fun ~cancel:`Record compute in
+  three (fun () -> again (fun () -> try Lazy.force value with Exit -> ()))
 
 let shared_pool () =
   let pool = Pool.create 1 ignore in
@@ -345,7 +367,10 @@ let () =
           goes_on "a stream" (shared_stream 1);
           goes_on "a stream without room" (shared_stream 0);
           goes_on "a mutex" shared_mutex;
+          goes_on "a mutex for writing" mutex_for_writing;
+          goes_on "a mutex of one that fails" mutex_of_one_that_fails;
           goes_on "a lazy value" shared_lazy;
+          goes_on "a lazy value that fails" lazy_value_that_fails;
           goes_on "a pool" shared_pool;
           release_at_each_allocation;
         ] );
