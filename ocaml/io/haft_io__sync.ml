@@ -100,17 +100,25 @@ module Condition = struct
   let broadcast condition = call_in_loop (fun () -> Waiters.wake_all condition.waiters ())
   let await_no_mutex condition = Waiters.wait condition.waiters "a condition"
 
-  (* Whatever cancels come. *)
-  let lock_again mutex = if not (Mutex.try_lock mutex) then Cancel.protect (fun () -> Mutex.lock mutex)
+  (* Whatever cancels come, and whatever signal handlers raise: what raises has not locked it. [failure]: it is
+     poisoned. *)
+  let lock_again mutex failure =
+    try if not (Mutex.try_lock mutex) then Cancel.protect (fun () -> Mutex.lock mutex)
+    with Mutex.Poisoned _ as exn -> failure := Some exn
+
+  let lock_in_any_case mutex failure =
+    in_any_case lock_again mutex failure;
+    match !failure with None -> () | Some exn -> raise exn
 
   (* No other task runs between the two, and a broadcast of another thread is done by the loop. *)
   let await condition mutex =
+    let failure = ref None in
     Mutex.unlock mutex;
     match await_no_mutex condition with
-    | () -> lock_again mutex
+    | () -> lock_in_any_case mutex failure
     | exception exn ->
         let backtrace = Printexc.get_raw_backtrace () in
-        lock_again mutex;
+        lock_in_any_case mutex failure;
         Printexc.raise_with_backtrace exn backtrace
 
   let rec loop_no_mutex condition update =

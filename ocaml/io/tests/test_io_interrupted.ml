@@ -224,6 +224,22 @@ let mutex_of_one_that_fails () =
   let use () = try Mutex.use_rw ~protect:false mutex fail with Broken | Exit | Mutex.Poisoned _ -> () in
   three (times_each 3 use)
 
+let shared_condition () =
+  let mutex = Mutex.create () and condition = Condition.create () and is_set = ref false in
+  let wait () =
+    Mutex.use_ro mutex (fun () ->
+        while not !is_set do Condition.await condition mutex done;
+        Fiber.yield ())
+  in
+  let set () =
+    Fiber.yield ();
+    Mutex.use_ro mutex (fun () ->
+        is_set := true;
+        Fiber.yield ());
+    Condition.broadcast condition
+  in
+  fun () -> Fiber.all [ (fun () -> again wait); (fun () -> again wait); (fun () -> again set) ]
+
 let shared_lazy () =
   let value = Lazy.from_fun ~cancel:`Restart (fun () -> again Fiber.yield) in
   three (fun () -> again (fun () -> Lazy.force value))
@@ -369,6 +385,7 @@ let () =
           goes_on "a mutex" shared_mutex;
           goes_on "a mutex for writing" mutex_for_writing;
           goes_on "a mutex of one that fails" mutex_of_one_that_fails;
+          goes_on "a condition" shared_condition;
           goes_on "a lazy value" shared_lazy;
           goes_on "a lazy value that fails" lazy_value_that_fails;
           goes_on "a pool" shared_pool;
