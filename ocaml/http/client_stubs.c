@@ -77,6 +77,7 @@ typedef struct asking {
     size_t header_count;
     haft_http_reply_t *reply;
     haft_http_websocket_t *socket;
+    bool is_taken; /* OCaml code frees the reply or the socket */
     char *answer;
     ssize_t answer_size;
     char failure[200];
@@ -111,8 +112,10 @@ static intptr_t ask(stoppable_t *self) {
 
 static void free_asking(haft_ocaml_work_t *work) {
     asking_t *asking = (asking_t *)(void *)work;
-    haft_http_reply_free(asking->reply);
-    haft_http_websocket_free(asking->socket);
+    if (!asking->is_taken) {
+        haft_http_reply_free(asking->reply);
+        haft_http_websocket_free(asking->socket);
+    }
     for (size_t i = 0; i < asking->header_count; i++) {
         free((char *)asking->headers[i].name);
         free((char *)asking->headers[i].value);
@@ -196,14 +199,13 @@ value haft_ocaml_http_taken_failure(value unit) {
 }
 
 value haft_ocaml_http_taken_object(value unit);
-/* The reply whose body is to be read, or the socket: to be freed by OCaml code. */
+/* The reply whose body is to be read, or the socket: to be freed by OCaml code. The same, if it is
+   called once more, because a signal handler has raised. */
 value haft_ocaml_http_taken_object(value unit) {
     (void)unit;
     asking_t *asking = (asking_t *)(void *)haft_ocaml_io_taken();
-    void *object = asking->connects ? (void *)asking->socket : (void *)asking->reply;
-    asking->socket = NULL;
-    asking->reply = NULL;
-    return haft_ocaml_of_pointer(object);
+    asking->is_taken = true;
+    return haft_ocaml_of_pointer(asking->connects ? (void *)asking->socket : (void *)asking->reply);
 }
 
 typedef struct reading {

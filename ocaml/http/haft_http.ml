@@ -639,21 +639,24 @@ end
 
 let check_set code what = if code < 0 then failwith (Printf.sprintf "Http.serve: %s: %s" what (Loop.error_text code))
 
-(* Waits until the server has stopped, which a cancel makes it do: the handlers have been cancelled, too. *)
+(* Waits until the server has stopped, which a cancel makes it do: the handlers have been cancelled, too. The server
+   takes the listener, and leaves a negative number. *)
 let serve_to_the_end server listener =
   let code =
-    Effect.perform
-      (Loop.Suspend
-         (fun fiber resume ->
-           let cancelled = ref None in
-           fiber.waits_for <- "requests";
-           fiber.withdraw <-
-             (fun exn ->
-               cancelled := Some exn;
-               C.stop server;
-               fiber.withdraw <- Loop.no_wait);
-           Loop.begin_work (C.serve server listener) (fun code ->
-               resume (match !cancelled with Some exn -> Result.Error exn | None -> Ok code))))
+    Loop.suspend "requests" (fun fiber resume ->
+        let cancelled = ref None in
+        fiber.withdraw <-
+          (fun exn ->
+            cancelled := Some exn;
+            C.stop server;
+            fiber.withdraw <- Loop.no_wait);
+        let begin_ slot =
+          let given = !listener in
+          listener := -1;
+          C.serve server given slot
+        in
+        Loop.begin_work begin_ (fun code ->
+            resume (match !cancelled with Some exn -> Result.Error exn | None -> Ok code)))
   in
   check_set (if code = -110 (* ETIMEDOUT: requests were cut off *) then 0 else code) "the server"
 
@@ -692,11 +695,12 @@ let serve ?(host = "::") ?(port = 8080) ?(unix_path = "") ?(backlog = 0) ?(limit
       Option.iter
         (fun (networks, field) -> check_set (C.trust_proxies server networks field) "trust_proxies")
         trust_proxies;
-      let listener =
-        if unix_path <> "" then Haft_io__calls.listen_unix unix_path backlog
-        else Haft_io__calls.listen_tcp host port backlog false
-      in
-      check_set listener (if unix_path <> "" then unix_path else Printf.sprintf "%s, port %d" host port);
+      let listener = ref (-1) in
+      Switch.on_release sw (fun () -> if !listener >= 0 then ignore (Haft_io__calls.close !listener));
+      (listener :=
+         if unix_path <> "" then Haft_io__calls.listen_unix unix_path backlog
+         else Haft_io__calls.listen_tcp host port backlog false);
+      check_set !listener (if unix_path <> "" then unix_path else Printf.sprintf "%s, port %d" host port);
       Option.iter
         (fun stop ->
           Fiber.fork_daemon ~sw (fun () ->
@@ -705,7 +709,7 @@ let serve ?(host = "::") ?(port = 8080) ?(unix_path = "") ?(backlog = 0) ?(limit
               `Stop_daemon))
         stop;
       let serve () =
-        on_listening (if unix_path = "" then Haft_io__calls.port listener else 0);
+        on_listening (if unix_path = "" then Haft_io__calls.port !listener else 0);
         serve_to_the_end server listener
       in
       if signals then with_signals sw (fun () -> C.stop server) serve else serve ())
@@ -889,10 +893,19 @@ module Client = struct
     if (client :> int) = 0 then raise Out_of_memory;
     client
 
-  let shared = lazy (create ())
+  let shared = ref None
+
+  (* (A lazy value would stay a failure for good if a signal handler raised here.) *)
+  let shared_client () =
+    match !shared with
+    | Some client -> client
+    | None ->
+        let client = create () in
+        shared := Some client;
+        client
 
   let ask ?client ?(meth = "") ?(headers = []) ?(content_type = "") ?(body = "") ?(protocols = "") url kind take =
-    let client = match client with Some client -> client | None -> Stdlib.Lazy.force shared in
+    let client = match client with Some client -> client | None -> shared_client () in
     stoppable "an answer"
       (C.ask client (meth, url, content_type, body, Array.of_list headers, protocols, kind))
       (fun code ->
@@ -909,16 +922,11 @@ module Client = struct
     ask ?client ?meth ?headers ?content_type ?body url 0 take_reply
 
   let stream ?client ?meth ?headers ?content_type ?body url f =
-    let reply, pointer =
-      ask ?client ?meth ?headers ?content_type ?body url 1 (fun () ->
-          let reply = take_reply () in
-          (reply, C.taken_reply_object ()))
-    in
-    let reads = ref true in
+    let taken : reply_pointer ref = ref (Obj.magic 0) and reads = ref true in
     let read (view : Cstruct.t) =
       if not !reads then invalid_arg "the function that got this reply has returned";
       let got =
-        stoppable "bytes of an answer" (C.reply_read pointer view.buffer view.off view.len) (fun code ->
+        stoppable "bytes of an answer" (C.reply_read !taken view.buffer view.off view.len) (fun code ->
             ignore (Sys.opaque_identity view.buffer);
             code)
       in
@@ -929,21 +937,28 @@ module Client = struct
     Fun.protect
       ~finally:(fun () ->
         reads := false;
-        C.reply_free pointer)
-      (fun () -> f reply (Flow.source_of_read read))
+        if (!taken :> int) <> 0 then C.reply_free !taken)
+      (fun () ->
+        let reply =
+          ask ?client ?meth ?headers ?content_type ?body url 1 (fun () ->
+              let reply = take_reply () in
+              taken := C.taken_reply_object ();
+              reply)
+        in
+        f reply (Flow.source_of_read read))
 
   let websocket ?client ?headers ?(protocols = []) url f =
-    let socket =
-      ask ?client ?headers ~protocols:(String.concat ", " protocols) url 2 C.taken_socket
-    in
-    let it : Websocket.t =
-      { socket = Some socket; of_client = true; sending = 0; idle = Fibers.Waiters.create () }
-    in
+    let taken : socket_pointer ref = ref (Obj.magic 0) in
+    let it : Websocket.t = { socket = None; of_client = true; sending = 0; idle = Fibers.Waiters.create () } in
     Fun.protect
       ~finally:(fun () ->
         Websocket.finish it;
-        C.client_socket_free socket)
-      (fun () -> f it)
+        if (!taken :> int) <> 0 then C.client_socket_free !taken)
+      (fun () ->
+        ask ?client ?headers ~protocols:(String.concat ", " protocols) url 2 (fun () ->
+            taken := C.taken_socket ());
+        it.socket <- Some !taken;
+        f it)
 
   let get ?client ?headers url = request ?client ?headers url
 

@@ -23,7 +23,8 @@
 val run : ?backend:string -> ?dump_signal:int -> (unit -> 'a) -> 'a
 (** [run main] calls [main] as the first task, and returns, or raises, what it does. A process has one run at a time.
     Operations of [main] that are still under way, such as a wait for a descriptor that was not closed, end with it. If
-    a signal handler raises an exception while the loop sleeps, all tasks are cancelled and [run] raises it.
+    a signal handler raises an exception while the loop sleeps, all tasks are cancelled and [run] raises it, whatever
+    [main] returns or raises then.
 
     [backend] is ["epoll"] or ["io_uring"]; without it, [HAFT_IO_BACKEND] in the environment decides, or else the best
     that the system has. On the signal [dump_signal] (of [Sys]) the run writes the tasks of C to standard error.
@@ -316,7 +317,7 @@ module Semaphore : sig
   (** Takes one, once there is one. A task that is cancelled has taken none. *)
 
   val release : t -> unit
-  (** Any thread may call it. *)
+  (** Any thread may call it, and so may a signal handler. *)
 
   val get_value : t -> int
   (** How many there are. *)
@@ -413,8 +414,8 @@ module Pool : sig
   (** For at most so many, which the function makes when they are needed. One that is no more valid is disposed of. *)
 
   val use : ?never_block:bool -> 'a t -> ('a -> 'b) -> 'b
-  (** Calls the function with one that nobody else uses, and waits for one if need be. [never_block]: it makes a
-      further one instead, which is disposed of afterwards. *)
+  (** Calls the function with one that nobody else uses, and waits for one if need be: who came first gets the
+      first that is given back. [never_block]: it makes a further one instead, which is disposed of afterwards. *)
 end
 
 (** {1 Objects} *)

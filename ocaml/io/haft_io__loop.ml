@@ -39,6 +39,8 @@ external event_size : unit -> int = "haft_ocaml_io_event_size"
 external event_set : memory -> unit = "haft_ocaml_io_event_set"
 external event_wait : memory -> int = "haft_ocaml_io_event_wait"
 external event_wait_to_the_end : memory -> unit = "haft_ocaml_io_event_wait_to_the_end"
+external task_of_c : unit -> int = "haft_ocaml_io_task_of_c" [@@noalloc]
+external interrupt_task_of_c : int -> bool = "haft_ocaml_io_interrupt_task_of_c"
 
 include Haft_io__tasks
 
@@ -398,6 +400,9 @@ let await_ready descriptor ~writes =
 
 exception Stuck
 
+(* The first task has ended. *)
+exception Over
+
 (* Tasks of OCaml in tasks of C. *)
 let guests = ref 0
 
@@ -413,7 +418,7 @@ let rec stays_current carrier finished =
 let rec loop carrier root finished =
   match
     while stays_current carrier finished && not (is_over finished) do
-      if !finished then interrupt Exit (* which the guests are told *);
+      if !finished then interrupt Over (* which the guests are told *);
       (if !is_interrupted then
          match root.state with
          | On -> cancel_context root !interrupted (Printexc.get_raw_backtrace ())
@@ -492,14 +497,47 @@ let run_by run_c main =
         push first;
         run_c carry)
   in
+  let was_ended = !is_interrupted && !interrupted != Over in
   match !result with
-  | Some (Error (Cancelled _, backtrace)) when !is_interrupted -> Printexc.raise_with_backtrace !interrupted backtrace
-  | None when !is_interrupted -> raise !interrupted
+  | Some (Error (Cancelled _, backtrace)) when was_ended -> Printexc.raise_with_backtrace !interrupted backtrace
   | Some (Error (exn, backtrace)) -> Printexc.raise_with_backtrace exn backtrace
+  | Some (Ok _) when was_ended && !interrupted != Stuck (* of a signal handler, whatever the task made of it *) ->
+      raise !interrupted
   | Some (Ok value) -> value
+  | None when was_ended -> raise !interrupted
   | None -> failwith ("Haft_io.run: " ^ error_text code)
 
 (* ---- OCaml code in a task of C ---- *)
+
+(* Calls [f], which may wait in C, for the task, in whose task of C the caller is. A cancel ends that wait; if the task
+   of C does not wait just then, or in a way that no cancel ends, it is tried again. *)
+let call_on_c_stack fiber f =
+  check_context fiber.context;
+  let task = task_of_c () and ended = ref false and cancelled = ref None in
+  let rec end_wait () =
+    if not (!ended || interrupt_task_of_c task) then ignore (add_timer (now () + 1_000_000) end_wait)
+  in
+  let leave () =
+    ended := true;
+    fiber.listing <- Nowhere;
+    fiber.withdraw <- no_wait
+  in
+  let withdraw exn =
+    cancelled := Some exn;
+    end_wait ();
+    fiber.withdraw <- no_wait
+  in
+  note_wait fiber "something in C";
+  fiber.continuation <- nothing (* An earlier wait is over for good. *);
+  fiber.withdraw <- withdraw;
+  fiber.listing <- Suspended;
+  match f () with
+  | value -> (
+      leave ();
+      match !cancelled with None -> value | Some exn -> raise exn)
+  | exception exn -> (
+      leave ();
+      match !cancelled with None -> raise exn | Some exn -> raise exn)
 
 (* Calls [body] as a task of OCaml on the stack of the task of C that the caller is: while it waits, so does that. *)
 let run_in_c (type r) context (body : unit -> r) : r =
@@ -579,7 +617,8 @@ let run_in_c (type r) context (body : unit -> r) : r =
         | exception exn (* of a signal handler *) -> discontinue k exn)
     | Suspend begin_ -> wait_in_c k (fun () -> begin_suspension fiber begin_)
     | This_fiber -> continue k fiber
-    | On_c_stack f -> ( match f () with value -> continue k value | exception exn -> discontinue k exn)
+    | On_c_stack f -> (
+        match call_on_c_stack fiber f with value -> continue k value | exception exn -> discontinue k exn)
     | _ -> Haft__syntax.decline effect k
   in
   let handler = { Haft__syntax.retc = Fun.id; exnc = raise; effc } in

@@ -8,20 +8,29 @@ open Haft_io__fibers
 let in_loop f = if runs_here () then f () else call_in_loop f
 
 module Semaphore = struct
-  type t = { mutable count : int; waiters : unit waiters }
+  (* The list is closed while [count] is above 0, and open otherwise: so a release in a signal handler, while a task is
+     on its way to the list, keeps it from there. A wait returns whether it was ended by a release. *)
+  type t = { mutable count : int; waiters : bool waiters }
+
+  let set semaphore count =
+    semaphore.count <- count;
+    let door = if count > 0 then Closed else Open in
+    if semaphore.waiters.door != door then semaphore.waiters.door <- door
 
   let make count =
     if count < 0 then raise (Invalid_argument "n < 0");
-    { count; waiters = Waiters.create () }
+    let semaphore = { count; waiters = Waiters.create () } in
+    set semaphore count;
+    semaphore
 
   (* The one that is released goes to the first waiter. *)
   let release semaphore =
     in_loop (fun () ->
-        if not (Waiters.wake_one semaphore.waiters ()) then semaphore.count <- semaphore.count + 1)
+        if not (Waiters.wake_one semaphore.waiters true) then set semaphore (semaphore.count + 1))
 
-  let acquire semaphore =
-    if semaphore.count > 0 then semaphore.count <- semaphore.count - 1
-    else Waiters.wait semaphore.waiters "a semaphore"
+  let rec acquire semaphore =
+    if semaphore.count > 0 then set semaphore (semaphore.count - 1)
+    else if not (Waiters.wait semaphore.waiters "a semaphore") then acquire semaphore
 
   let get_value semaphore = semaphore.count
 end
@@ -63,7 +72,13 @@ module Mutex = struct
 
   let use_ro mutex body =
     lock mutex;
-    Fun.protect ~finally:(fun () -> unlock mutex) body
+    match body () with
+    | value ->
+        unlock mutex;
+        value
+    | exception exn ->
+        unlock mutex;
+        raise exn
 
   let use_rw ~protect mutex body =
     lock mutex;
@@ -133,17 +148,20 @@ module Stream = struct
       stream.withdrawn <- stream.withdrawn + 1);
     if stream.withdrawn > 16 && 2 * stream.withdrawn > Queue.length stream.offers then forget_withdrawn stream
 
-  let rec take_offer stream =
-    match Queue.take_opt stream.offers with
-    | Some { stands = false; _ } ->
-        stream.withdrawn <- stream.withdrawn - 1;
-        take_offer stream
-    | offer -> offer
+  let rec drop_withdrawn stream =
+    if (not (Queue.is_empty stream.offers)) && not (Queue.peek stream.offers).stands then (
+      ignore (Queue.take stream.offers);
+      stream.withdrawn <- stream.withdrawn - 1;
+      drop_withdrawn stream)
 
   let wait_to_offer stream item =
     suspend "room in a stream" (fun fiber resume ->
         let ended = Ok () in
-        let offer = { item; stands = true; taken = (fun () -> resume ended) } in
+        let taken () =
+          resume ended;
+          () (* not in tail position, for which the compiler would let signals be handled at the head *)
+        in
+        let offer = { item; stands = true; taken } in
         fiber.withdraw <-
           (fun exn ->
             withdraw stream offer;
@@ -155,21 +173,23 @@ module Stream = struct
       if Queue.length stream.items < stream.capacity then Queue.push item stream.items
       else wait_to_offer stream item
 
+  (* Nothing is allocated once anything has been taken, so a signal handler that raises leaves it all in the stream. *)
   let take_nonblocking stream =
+    drop_withdrawn stream;
+    let has_offer = not (Queue.is_empty stream.offers) in
     if not (Queue.is_empty stream.items) then (
-      let item = Queue.take stream.items in
-      (match take_offer stream with
-      | None -> ()
-      | Some offer ->
-          Queue.push offer.item stream.items;
-          offer.taken ());
-      Some item)
-    else
-      match take_offer stream with
-      | None -> None
-      | Some offer ->
-          offer.taken ();
-          Some offer.item
+      let taken = Some (Queue.peek stream.items) in
+      if has_offer then (
+        Queue.push (Queue.peek stream.offers).item stream.items;
+        ignore (Queue.take stream.items);
+        (Queue.take stream.offers).taken ())
+      else ignore (Queue.take stream.items);
+      taken)
+    else if has_offer then (
+      let taken = Some (Queue.peek stream.offers).item in
+      (Queue.take stream.offers).taken ();
+      taken)
+    else None
 
   let take stream =
     match take_nonblocking stream with
@@ -203,13 +223,15 @@ module Lazy = struct
         force this
     | Waiting compute -> (
         let ended, end_ = Promise.create_with_label "a lazy value" in
-        this.state <- Running ended;
+        let running = Running ended in
         let end_in state =
           this.state <- state;
           ignore (Promise.try_resolve end_ (Ok ()))
         in
         let end_by_value value () = end_in (Value value) and end_by_failure exn () = end_in (Failed exn) in
-        let begin_again () () = end_in (Waiting compute) in
+        let waiting = this.state in
+        let begin_again () () = end_in waiting in
+        this.state <- running (* Nothing is allocated between this and the trap. *);
         match if this.cancel = `Protect then Cancel.protect compute else compute () with
         | value ->
             in_any_case end_by_value value ();
@@ -229,7 +251,7 @@ module Pool = struct
     mutable made : int;
     size : int;
     idle : 'a Stack.t;
-    waiters : unit waiters;
+    waiters : 'a option waiters;  (* each gets one; or, if None, the place of one, to make it *)
     make : unit -> 'a;
     validate : 'a -> bool;
     dispose : 'a -> unit;
@@ -239,33 +261,48 @@ module Pool = struct
     if size < 1 then invalid_arg "Pool.create: size must be at least 1";
     { made = 0; size; idle = Stack.create (); waiters = Waiters.create (); make; validate; dispose }
 
-  let wake pool = ignore (Waiters.wake_one pool.waiters ())
+  (* One has gone: its place is the first waiter's, if there is one. *)
+  let forget pool = if not (Waiters.wake_one pool.waiters None) then pool.made <- pool.made - 1
 
-  (* One has gone. *)
-  let forget pool =
-    pool.made <- pool.made - 1;
-    wake pool
+  let give_back pool item =
+    match
+      let given = Some item in
+      if not (Waiters.wake_one pool.waiters given) then Stack.push item pool.idle
+    with
+    | () -> ()
+    | exception exn ->
+        forget pool;
+        raise exn
 
-  let rec acquire pool =
-    match Stack.pop_opt pool.idle with
-    | Some item -> (
-        match pool.validate item with
-        | true -> item
-        | false ->
-            Fun.protect ~finally:(fun () -> forget pool) (fun () -> pool.dispose item);
-            acquire pool
+  let make pool =
+    try pool.make ()
+    with exn ->
+      forget pool;
+      raise exn
+
+  let check pool item =
+    match pool.validate item with
+    | true -> item
+    | false -> (
+        match pool.dispose item with
+        | () -> make pool
         | exception exn ->
             forget pool;
             raise exn)
-    | None when pool.made < pool.size -> (
-        pool.made <- pool.made + 1;
-        try pool.make ()
-        with exn ->
-          forget pool;
-          raise exn)
-    | None ->
-        Waiters.wait pool.waiters "an item of a pool";
-        acquire pool
+    | exception exn ->
+        forget pool;
+        raise exn
+
+  (* (Stack.pop_opt allocates when it has popped.) *)
+  let acquire pool =
+    if not (Stack.is_empty pool.idle) then check pool (Stack.pop pool.idle)
+    else if pool.made < pool.size then (
+      pool.made <- pool.made + 1;
+      make pool)
+    else
+      match Waiters.wait pool.waiters "an item of a pool" with
+      | Some item -> check pool item
+      | None -> make pool
 
   let use ?(never_block = false) pool body =
     if never_block && Stack.is_empty pool.idle && pool.made >= pool.size then (
@@ -273,12 +310,11 @@ module Pool = struct
       Fun.protect ~finally:(fun () -> pool.dispose item) (fun () -> body item))
     else
       let item = acquire pool in
-      Fun.protect
-        ~finally:(fun () ->
-          match Stack.push item pool.idle with
-          | () -> wake pool
-          | exception exn ->
-              forget pool;
-              raise exn)
-        (fun () -> body item)
+      match body item with
+      | value ->
+          give_back pool item;
+          value
+      | exception exn ->
+          give_back pool item;
+          raise exn
 end

@@ -174,9 +174,20 @@ module Systhreads = struct
         decr idle;
         raise exn
 
-  let rec serve () =
-    (try (with_lock take_job) () with exn -> interrupt exn);
-    serve ()
+  let do_jobs () () =
+    while true do
+      try (with_lock take_job) () with exn -> interrupt exn
+    done
+
+  (* A signal handler that raises at the head of a loop must not end the thread, which is counted. (Each of the two
+     gives up after a thousand exceptions.) *)
+  let do_all_jobs () () =
+    while true do
+      in_any_case do_jobs () ()
+    done
+
+  (* (Not recursive: the compiler would let signals be handled at its head.) *)
+  let serve () = in_any_case do_all_jobs () ()
 
   let take_back job () =
     let others = Queue.create () in
@@ -184,8 +195,10 @@ module Systhreads = struct
     Queue.clear work;
     Queue.transfer others work
 
-  (* Where the system gives no thread, those that there are do the job later. *)
+  (* Where the system gives no thread, those that there are do the job later. (Other exceptions are a signal
+     handler's.) *)
   let thread_was_refused job why =
+    (match why with Failure _ | Sys_error _ | Out_of_memory -> () | _ -> interrupt why);
     let forget () =
       decr threads;
       if !threads = 0 then in_any_case take_back job ();

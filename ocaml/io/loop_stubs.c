@@ -878,6 +878,19 @@ static haft_io_event_t *event_in(value memory) {
     return (haft_io_event_t *)(void *)HAFT_OCAML_MEMORY(memory);
 }
 
+value haft_ocaml_io_task_of_c(value unit);
+/* The task of C that the caller is in. */
+value haft_ocaml_io_task_of_c(value unit) {
+    (void)unit;
+    return (value)haft_io_self() | 1;
+}
+
+value haft_ocaml_io_interrupt_task_of_c(value task);
+/* Ends its wait. False: it does not wait, or no cancel ends that. */
+value haft_ocaml_io_interrupt_task_of_c(value task) {
+    return Val_bool(haft_io_interrupt((haft_io_task_t *)(task - 1)) == 0);
+}
+
 value haft_ocaml_io_event_set(value memory);
 value haft_ocaml_io_event_set(value memory) {
     haft_io_event_set(event_in(memory));

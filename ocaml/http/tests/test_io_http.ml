@@ -210,6 +210,60 @@ let failures =
                raise Broken)
          with Broken -> ());
         check int "cancelled" 5 !cancelled);
+    test_case "a cancel that comes before the server serves ends it, and its listener" `Quick (fun () ->
+        Haft_io.run (fun () ->
+            let descriptors () = Array.length (Sys.readdir "/proc/self/fd") in
+            let serve on_listening = Http.serve ~host:"127.0.0.1" ~port:0 ~signals:false ~on_listening hello in
+            let before = descriptors () in
+            (match Switch.run (fun sw -> serve (fun _ -> Switch.fail sw Broken)) with
+            | () -> fail "it has returned"
+            | exception Broken -> ());
+            (match serve (fun _ -> raise Broken) with () -> fail "it has returned" | exception Broken -> ());
+            check int "descriptors" before (descriptors ())));
+    test_case "a cancel of the server ends the waits of its handlers in C" `Quick (fun () ->
+        (* Longer than this test may take. *)
+        let limits = { Http.Limits.default with grace = 10_000.; body_time = 10_000. } in
+        let ended = ref [] and waiting = ref 0 in
+        let handle request =
+          let note_end name body =
+            incr waiting;
+            match body () with
+            | value -> value
+            | exception Cancel.Cancelled _ ->
+                ended := name :: !ended;
+                Http.fail `Service_unavailable "cancelled"
+          in
+          match Http.Request.path request with
+          | [ "text" ] -> Http.respond_text (note_end "text" (fun () -> Http.Request.text request))
+          | [ "body" ] -> Http.respond_text (note_end "body" (fun () -> Flow.read_all (Http.Request.body request)))
+          | [ "stream" ] ->
+              Http.respond_stream (fun ~flush:_ write ->
+                  note_end "stream" (fun () -> while true do write (String.make 100_000 'x') done))
+          | _ ->
+              Http.websocket (fun socket ->
+                  note_end "socket" (fun () -> ignore (Http.Websocket.receive socket)))
+        in
+        let clients url sw =
+          let ask message =
+            let flow = Net.connect ~sw net (`Tcp (Net.Ipaddr.V4.loopback, port_of url)) in
+            Flow.copy_string message flow
+          in
+          ask "POST /text HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nab";
+          ask "POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nab";
+          ask "GET /stream HTTP/1.1\r\nHost: a\r\n\r\n";
+          ask "GET /chat HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+               Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n";
+          while !waiting < 4 do Time.sleep clock 0.001 done;
+          (* They wait in C by now, most likely; those that do not are cancelled before they do. *)
+          Time.sleep clock 0.02
+        in
+        (try
+           with_server ~limits handle (fun url ->
+               Switch.run (fun sw ->
+                   clients url sw;
+                   raise Broken))
+         with Broken -> ());
+        check (list string) "ended" [ "body"; "socket"; "stream"; "text" ] (List.sort compare !ended));
     test_case "a stop lets requests go on that have come" `Quick (fun () ->
         Haft_io.run (fun () ->
             let listening, is_listening = Promise.create () and stop, stopper = Promise.create () in
@@ -226,6 +280,47 @@ let failures =
             Http.serve ~host:"127.0.0.1" ~port:0
               ~on_listening:(fun _ -> Unix.kill (Unix.getpid ()) Sys.sigterm)
               hello));
+  ]
+
+(* A signal handler that raises at each allocation, from the time at which a client asks: here it is a callback of
+   Gc.Memprof. The client is the shared one, which nobody has used before. *)
+let at_each_allocation name ask =
+  test_case name `Quick (fun () ->
+      if Sys.getenv_opt "HAFT_TEST_COLLECTIONS" = None then
+        let left = ref max_int in
+        let note _ =
+          decr left;
+          if !left = 0 then raise Broken;
+          None
+        in
+        let handle request =
+          if Http.Request.path request = [ "socket" ] then Http.websocket ignore else hello request
+        in
+        let rec from at =
+          Gc.Memprof.start ~callstack_size:0 ~sampling_rate:1.
+            { Gc.Memprof.null_tracker with alloc_minor = note; alloc_major = note };
+          let ask_one url =
+            left := at;
+            ask url;
+            left := max_int
+          in
+          (try with_server handle ask_one
+           with Broken | Http.Client.Failed _ | Http.Websocket.Closed | Exn.Multiple _ | Fun.Finally_raised _ -> ());
+          let reached = !left <= 0 in
+          left := max_int;
+          Gc.Memprof.stop ();
+          with_server handle (fun url -> text "afterwards" "Hello, you\n" (body_of (url ^ "/hello/you")));
+          if reached && at < 1000 then from (at + 1)
+        in
+        from 1)
+
+let interrupted =
+  [
+    at_each_allocation "a reply, and an exception at each allocation" (fun url -> ignore (get (url ^ "/hello/you")));
+    at_each_allocation "a streamed reply, and an exception at each allocation" (fun url ->
+        ignore (Http.Client.stream (url ^ "/hello/you") (fun _ body -> Flow.read_all body)));
+    at_each_allocation "a socket, and an exception at each allocation" (fun url ->
+        Http.Client.websocket (url ^ "/socket") (fun socket -> Http.Websocket.send_text socket "hi"));
   ]
 
 let routed =
@@ -568,6 +663,7 @@ let streams =
 let () =
   Alcotest.run "haft-http"
     [
+      ("interrupted" (* first: the shared client is new *), interrupted);
       ("basics", basics);
       ("failures", failures);
       ("routes", routes);

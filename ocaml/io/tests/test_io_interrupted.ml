@@ -1,7 +1,7 @@
 (* SPDX-License-Identifier: MIT *)
 (* Signal handlers that raise, wherever the runtime lets them run: at each allocation of a run (a callback of Gc.Memprof
    raises there, as a signal handler would), and in a storm of signals. A run ends in any case, and each of its tasks
-   that has begun has ended by then. *)
+   that has begun has ended by then. If the tasks catch what is raised, and go on, none waits for ever. *)
 open Alcotest
 open Haft_io
 
@@ -163,6 +163,95 @@ let threads_and_files () =
     (counted (fun () -> ignore (Path.load Path.(fs / "/dev/null"))))
     (counted (fun () -> run_in_systhread ignore))
 
+(* ---- The same, and the tasks go on ---- *)
+
+let again f = try f () with Broken -> f ()
+let nothing_waits_for_ever = 20. (* seconds, in which the tasks of a case have ended *)
+
+(* [make] makes what the tasks share, and returns what they do. *)
+let goes_on name make =
+  case name (fun () ->
+      if Sys.getenv_opt "HAFT_TEST_COLLECTIONS" = None then
+        let rec from at =
+          let stuck = ref "" in
+          let all_tasks () =
+            armed := false;
+            let body = make () in
+            let watch () =
+              Time.sleep clock nothing_waits_for_ever;
+              armed := false;
+              stuck := dump ()
+            in
+            let work () =
+              armed := true;
+              body ();
+              armed := false
+            in
+            Fiber.first work watch
+          in
+          let reached = interrupt_at at 1_000_000 all_tasks in
+          if !stuck <> "" then failf "%s, at allocation %d:\n%s" name at !stuck;
+          if reached && at < 3000 then from (at + 1)
+        in
+        from 1)
+
+let times_each count f () = for _ = 1 to count do again f done
+
+let shared_stream capacity () =
+  let stream = Stream.create capacity in
+  fun () ->
+    Fiber.both
+      (times_each 8 (fun () -> Stream.add stream ()))
+      (times_each 8 (fun () -> Stream.take stream))
+
+let three f () = Fiber.all [ f; f; f ]
+
+let shared_mutex () =
+  let mutex = Mutex.create () in
+  three (times_each 3 (fun () -> Mutex.use_ro mutex Fiber.yield))
+
+let shared_lazy () =
+  let value = Lazy.from_fun ~cancel:`Restart (fun () -> again Fiber.yield) in
+  three (fun () -> again (fun () -> Lazy.force value))
+
+let shared_pool () =
+  let pool = Pool.create 1 ignore in
+  three (times_each 3 (fun () -> Pool.use pool Fiber.yield))
+
+(* ---- A handler that releases ---- *)
+
+let release_at_each_allocation =
+  case "a semaphore that is released at each allocation of an acquire" (fun () ->
+      if Sys.getenv_opt "HAFT_TEST_COLLECTIONS" = None then
+        let left = ref 0 in
+        let rec from at =
+          run (fun () ->
+              let semaphore = Semaphore.make 0 and acquired = ref false in
+              let note _ =
+                decr left;
+                if !left = 0 then Semaphore.release semaphore;
+                None
+              in
+              Gc.Memprof.start ~callstack_size:0 ~sampling_rate:1.
+                { Gc.Memprof.null_tracker with alloc_minor = note; alloc_major = note };
+              Fiber.both
+                (fun () ->
+                  left := at;
+                  Semaphore.acquire semaphore;
+                  acquired := true)
+                (fun () ->
+                  left := min !left 1_000_000;
+                  let released = !left <= 0 in
+                  left := max_int;
+                  Gc.Memprof.stop ();
+                  for _ = 1 to 5 do Fiber.yield () done;
+                  let was_acquired = !acquired in
+                  if not was_acquired then Semaphore.release semaphore;
+                  if released && not was_acquired then failf "at allocation %d the release is lost" at));
+          if at < 40 then from (at + 1)
+        in
+        from 1)
+
 (* ---- In a storm ---- *)
 
 let storm f =
@@ -196,6 +285,41 @@ let storm f =
         Printf.printf "%d rounds, %d interrupted, %d signals, %d raised\n%!" !rounds !interrupted !signals !raised;
         check bool "some raised" true (!raised > 0)))
 
+(* Threads that are counted are there, and those that are counted as idle work. *)
+let check_threads rounds =
+  let all = Array.length (Sys.readdir "/proc/self/task") and counted = !Haft_io__time.Systhreads.threads in
+  if all <= counted then failf "round %d: %d threads are counted, and there are %d, with the first" rounds counted all;
+  let count = !Haft_io__time.Systhreads.idle and finished = ref 0 in
+  let job () =
+    run_in_systhread ignore;
+    incr finished
+  in
+  run (fun () ->
+      Fiber.first
+        (fun () -> Fiber.all (List.init count (fun _ -> job)))
+        (fun () -> Time.sleep clock nothing_waits_for_ever));
+  if !finished < count then failf "round %d: of %d idle threads %d have worked" rounds count !finished
+
+let storm_on_threads =
+  case "threads in a storm of signals whose handler raises" (fun () ->
+      if Sys.getenv_opt "HAFT_TEST_COLLECTIONS" = None then (
+        let on_signal _ = if !armed then raise Broken in
+        let before = Sys.signal Sys.sigalrm (Sys.Signal_handle on_signal) in
+        let set it_value it_interval = ignore (Unix.setitimer Unix.ITIMER_REAL { it_value; it_interval }) in
+        for round = 1 to 300 do
+          let body () =
+            armed := true;
+            set (0.00002 +. Random.float 0.001) 0.00005;
+            Fiber.all (List.init 5 (fun _ () -> for _ = 1 to 5 do run_in_systhread Thread.yield done))
+          in
+          ignore (run_interrupted body);
+          armed := false;
+          set 0. 0.;
+          Thread.delay 0.001;
+          check_threads round
+        done;
+        Sys.set_signal Sys.sigalrm before))
+
 let everything () =
   tasks_and_switches ();
   several_at_a_time ();
@@ -216,5 +340,14 @@ let () =
           at_each_allocation "flows" flows;
           at_each_allocation "threads and files" threads_and_files;
         ] );
-      ("signals", [ storm everything ]);
+      ( "tasks go on, after an exception at each allocation, by",
+        [
+          goes_on "a stream" (shared_stream 1);
+          goes_on "a stream without room" (shared_stream 0);
+          goes_on "a mutex" shared_mutex;
+          goes_on "a lazy value" shared_lazy;
+          goes_on "a pool" shared_pool;
+          release_at_each_allocation;
+        ] );
+      ("signals", [ storm everything; storm_on_threads ]);
     ]

@@ -455,6 +455,32 @@ let between_tasks =
         let pool = Pool.create 2 (fun () -> incr made; !made) in
         Fiber.List.iter (fun _ -> Pool.use pool (fun _ -> nap ())) [ 1; 2; 3; 4; 5 ];
         note "%d" !made);
+    notes_case "an item of a pool goes to the first that waits for it" [ "a"; "b"; "a"; "a" ] (fun () ->
+        let pool = Pool.create 1 ignore in
+        let use name () =
+          Pool.use pool (fun () ->
+              note "%s" name;
+              Fiber.yield ())
+        in
+        Fiber.both (fun () -> for _ = 1 to 3 do use "a" () done) (use "b"));
+    notes_case "a place of a pool whose item is not valid, or was not made, goes to the first that waits"
+      [ "1 at a"; "dispose 1"; "2 at b"; "dispose 2"; "failed"; "4 at c" ] (fun () ->
+        let made = ref 0 in
+        let make () =
+          incr made;
+          if !made = 3 then raise Broken;
+          !made
+        in
+        let dispose = note "dispose %d" in
+        let pool = Pool.create 1 make ~dispose ~validate:(fun item -> item > 2) in
+        let use name () =
+          try
+            Pool.use pool (fun item ->
+                note "%d at %s" item name;
+                Fiber.yield ())
+          with Broken -> note "failed"
+        in
+        Fiber.all [ use "a"; use "b"; use "x"; use "c" ]);
   ]
 
 let times =
@@ -511,6 +537,23 @@ let times =
         Fun.protect
           ~finally:(fun () -> Sys.set_signal Sys.sigalrm old)
           (fun () -> Switch.run (fun sw -> Fiber.fork ~sw (fun () -> Fiber.await_cancel ()); Fiber.await_cancel ())));
+    case "an exception of a signal handler is raised by the run, whatever its task makes of it" (fun () ->
+        let has_raised = ref false in
+        let handle _ =
+          has_raised := true;
+          raise Broken
+        in
+        let old = Sys.signal Sys.sigalrm (Sys.Signal_handle handle) in
+        let wait nap () = while not !has_raised do nap () done in
+        let check_case name main =
+          has_raised := false;
+          ignore (Unix.setitimer Unix.ITIMER_REAL { Unix.it_value = 0.005; it_interval = 0. });
+          raises name Broken (fun () -> run main)
+        in
+        check_case "protected" (fun () -> Cancel.protect (wait nap));
+        check_case "on a thread" (fun () -> run_in_systhread (wait (fun () -> Thread.delay 0.001)));
+        check_case "caught" (fun () -> try wait nap () with Cancel.Cancelled _ -> ());
+        Sys.set_signal Sys.sigalrm old);
     case "a cancel comes to all tasks, also if signal handlers raise meanwhile, at any allocation" (fun () ->
         if Sys.getenv_opt "HAFT_TEST_COLLECTIONS" = None then
           for moment = 1 to 150 do

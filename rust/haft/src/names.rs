@@ -45,24 +45,33 @@ fn is_made_here(name: *const c_char) -> bool {
     (name.addr()).wrapping_sub(AREA.0.get().addr()) < ROOM
 }
 
-/// `shop::serve` of `shop::serve::{{closure}}`, without types in brackets.
-fn path_of(function: &str) -> &str {
-    let mut path = function;
-    while let Some(outer) = path.strip_suffix("::{{closure}}") {
-        path = outer;
+/// `shop::serve` of `shop::serve::{{closure}}`, and of `shop::<impl shop::A>::serve`: without what
+/// stands in brackets.
+fn path_of(function: &str) -> String {
+    let mut function = function;
+    while let Some(outer) = function.strip_suffix("::{{closure}}") {
+        function = outer;
     }
-    match path.find('<') {
-        None => path,
-        Some(0) => path.rsplit(">::").next().unwrap_or(path),
-        Some(at) => path[..at].trim_end_matches("::"),
+    let (mut path, mut depth, mut before) = (String::new(), 0, ' ');
+    for letter in function.chars() {
+        let is_arrow = before == '-' && letter == '>';
+        match letter {
+            '<' => depth += 1,
+            '>' if !is_arrow => depth -= 1,
+            _ if depth == 0 => path.push(letter),
+            _ => {}
+        }
+        before = letter;
     }
+    path.replace("::::", "::").trim_matches(':').to_owned()
 }
 
 fn text_of(location: &Location<'_>, function: &str) -> String {
     let file = location.file();
     let file = file.rsplit(['/', '\\']).next().unwrap_or(file);
     let place = format!(" ({file}:{})", location.line());
-    let mut path = path_of(function);
+    let path = path_of(function);
+    let mut path = path.as_str();
     while path.len() + place.len() > LONGEST {
         match path.split_once("::") {
             Some((_, rest)) => path = rest,
@@ -158,6 +167,14 @@ mod tests {
         );
         assert_eq!(
             named("<shop::A as shop::B>::serve"),
+            format!("serve{place}")
+        );
+        assert_eq!(
+            named("shop::<impl shop::B for shop::A<u8>>::serve<fn(u8) -> u8>::{{closure}}"),
+            format!("shop::serve{place}")
+        );
+        assert_eq!(
+            named("<shop::A<u8> as shop::B>::serve<u8>"),
             format!("serve{place}")
         );
         let long = "a".repeat(60);
