@@ -69,8 +69,10 @@ int haft_http_answer_begin(haft_http_request_t *request, int status, const char 
         request->message.waits_for_word || request->message.error != 0 ||
         atomic_load(&request->server->stopping))
         request->keeps = false;
-    if (request->kept != NULL)
+    if (request->kept != NULL) { /* an answer before it was discarded */
         request->copy->size = 0;
+        request->copy->is_cut = false;
+    }
     HAFTI_HTTP_UNKEPT(request->kept != NULL);
     return request->framing->head(request, type, sent);
 }

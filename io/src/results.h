@@ -50,7 +50,7 @@ static inline bool hafti_io_lacks_descriptor(int code) {
 #define HAFTI_IO_DESCRIPTOR_PAUSE (10 * HAFT_IO_MILLISECOND)
 
 /* A number from getsockopt(2), or a negative error number. */
-static __attribute__((noinline, unused)) int hafti_io_socket_option(int socket, int option) {
+static inline __attribute__((cold)) int hafti_io_socket_option(int socket, int option) {
     int value = 0;
     socklen_t size = sizeof value;
     int code = HAFTI_IO_RESULT(
@@ -69,13 +69,13 @@ static inline bool hafti_io_blocks(int descriptor) {
 
 /* Whether poll(2) always reports the descriptor as ready although it waits for the disk, whatever
    its mode. */
-static __attribute__((noinline, unused)) bool hafti_io_is_file(int descriptor) {
+static inline __attribute__((cold)) bool hafti_io_is_file(int descriptor) {
     struct stat status;
     return HAFTI_IO_SYSTEM_OF(descriptor, fstat)(descriptor, &status) == 0 &&
            (S_ISREG(status.st_mode) || S_ISBLK(status.st_mode));
 }
 
-static __attribute__((noinline, unused)) bool hafti_io_is_pipe(int descriptor) {
+static inline __attribute__((cold)) bool hafti_io_is_pipe(int descriptor) {
     struct stat status;
     return HAFTI_IO_SYSTEM_OF(descriptor, fstat)(descriptor, &status) == 0 &&
            S_ISFIFO(status.st_mode);

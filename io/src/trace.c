@@ -210,6 +210,7 @@ static HAFTI_IO_COLD void take_ring(void) {
             own.last = trace.header->events - 1;
             own.ticks = own.ran = ticks();
             own.longest = SHORT;
+            own.state = RUNS; /* the last trace may have been stopped during a poll */
             trace.rings++;
         }
     }

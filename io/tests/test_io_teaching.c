@@ -60,12 +60,12 @@ static void runs_with_options_that_cannot_be_are_refused(void) {
     REFUSES(haft_io_run_with(&with_signal, return_argument, NULL), EINVAL,
             "haft_io_run: no run can be dumped on signal 9: write one that can be caught and that "
             "no fault sends, such as SIGUSR1, or 0 for none");
-    const haft_io_run_options_t with_file = {.keep_requests = "/proc/self/stat"};
+    const haft_io_run_options_t with_file = {.keep_requests = "/proc/version"};
     REFUSES(haft_io_run_with(&with_file, return_argument, NULL), ENOTDIR,
-            "haft_io_run: requests cannot be kept in '/proc/self/stat', which is a file or below "
+            "haft_io_run: requests cannot be kept in '/proc/version', which is a file or below "
             "one: name a folder, which is made if it is not there (keep_requests, or "
             "HAFT_IO_KEEP_REQUESTS)");
-    const haft_io_run_options_t below_file = {.keep_requests = "/proc/self/stat/kept"};
+    const haft_io_run_options_t below_file = {.keep_requests = "/proc/version/kept"};
     CHECK_EQUAL(haft_io_run_with(&below_file, return_argument, NULL), -ENOTDIR);
     haft_take_refusal(-ENOTDIR, NULL, 0);
     static const int signals[] = {-1, SIGSTOP, SIGSEGV, SIGFPE, 1000};

@@ -282,11 +282,11 @@ int __wrap_io_uring_submit(struct io_uring *ring) {
     return -EBUSY;
 }
 
-static int polls; /* poll(2) */
+static int polls; /* calls of poll(2), by any thread */
 int __real_poll(struct pollfd *which, nfds_t count, int milliseconds);
 int __wrap_poll(struct pollfd *which, nfds_t count, int milliseconds);
 int __wrap_poll(struct pollfd *which, nfds_t count, int milliseconds) {
-    polls++;
+    __atomic_fetch_add(&polls, 1, __ATOMIC_RELAXED);
     return __real_poll(which, count, milliseconds);
 }
 /* It looks once before it waits: the kernel's answer has the rest. */

@@ -16,16 +16,15 @@ using namespace std::chrono_literals;
 
 /* Acts like another library's loop: it waits between steps, never in one. */
 template <typename F>
-static int drive(io::stepper<F> &tasks) {
-    int steps = 0;
-    for (CHECK_EQUAL(tasks.descriptor(), -1); tasks.step(); steps++) {
+static void drive(io::stepper<F> &tasks) {
+    CHECK_EQUAL(tasks.descriptor(), -1);
+    while (tasks.step()) {
         auto left = std::chrono::ceil<std::chrono::milliseconds>(
             std::min(tasks.deadline(), io::from_now(1h)) - io::clock::now());
         pollfd entry = {tasks.descriptor(), POLLIN, 0};
         poll(&entry, 1, std::max(0, static_cast<int>(left.count())));
     }
     CHECK_EQUAL(tasks.descriptor(), -1);
-    return steps;
 }
 
 static const char *backend;
@@ -37,7 +36,7 @@ static void returns_what_the_body_returns() {
         io::sleep_for(1ms);
         return ends.first.read_all();
     });
-    CHECK(drive(tasks) > 0);
+    drive(tasks);
     CHECK(tasks.end() == "hello");
 }
 
