@@ -90,7 +90,8 @@ void *haft_fiber_reserve(haft_fiber_t *fiber, size_t size) {
                   "use haft.h."
                 : "The stack of %s has no room for the %zu bytes of its computation.",
             haft_fiber_label(fiber), size);
-    haft_tools_reserved(low, (size_t)(high - low));
+    enum { RED_ZONE = 128 }; /* below the stack pointer, which to Valgrind is addressable */
+    haft_tools_reserved(low - RED_ZONE, (size_t)(high - low) + RED_ZONE);
     fiber->context.sp = low;
     return low;
 }

@@ -19,17 +19,20 @@ let interrupt exn =
   is_interrupted := true;
   if !sleeps then wake_c ()
 
-(* Calls [f x y], and again if it has not returned: what signal handlers raise meanwhile ends the run later. (OCaml 4.14
-   may let them run at the head of a recursive function, and so outside of what that catches. If what is raised is the
-   function's own, that has to end sometime.) *)
-let rec insist tries f x y =
-  try f x y
-  with exn ->
-    interrupt exn;
-    if tries > 0 then insist (tries - 1) f x y
+(* True: [f x y] has returned. Signal handlers run in nothing but [f], so nothing is raised here. *)
+let[@inline never] once f x y =
+  match f x y with
+  | () -> true
+  | exception exn ->
+      interrupt exn;
+      false
 
-let in_any_case f x y =
-  try f x y
-  with exn -> (
-    interrupt exn;
-    try insist 1000 f x y with exn -> interrupt exn)
+(* OCaml 4.14 lets signal handlers run at the head of a function that ends with a call of itself, and so outside of what
+   it catches: this does not end with that call. (If what is raised is [f]'s own, it has to end sometime.) *)
+let rec insist tries f x y =
+  if tries > 0 && not (once f x y) then (
+    insist (tries - 1) f x y;
+    ())
+
+(* Calls [f x y], and again if it has not returned: what signal handlers raise meanwhile ends the run later. *)
+let in_any_case f x y = insist 1000 f x y
