@@ -355,35 +355,44 @@ let link_waiter waiters fiber listing =
   if fiber.list != list then fiber.list <- list;
   fiber.listing <- listing
 
+(* Here and below a function that must not be interrupted does not end with a call: for that the compiler could let
+   signals be handled at its head (OCaml 4.14: if what it calls is unknown, or comes later, and flambda puts functions in
+   another order). *)
 let go_on fiber way value =
   fiber.way <- way;
   if fiber.value != value then fiber.value <- value;
-  if fiber.tell == no_tell then push_from_anywhere fiber
+  if fiber.tell == no_tell then (
+    push_from_anywhere fiber;
+    ())
   else (
     fiber.tell ();
-    () (* not in tail position, for which the compiler would let signals be handled at the head *))
+    ())
 
 (* Ends a wait that is in no list, if this is the wait that has this continuation, and has not ended. *)
 let end_suspension fiber continuation way value =
   if fiber.listing = Suspended && fiber.continuation == continuation then (
     fiber.listing <- Nowhere;
     fiber.withdraw <- no_wait;
-    go_on fiber way value)
+    go_on fiber way value;
+    ())
 
 (* Its timer has fired: not one of an earlier sleep, which a signal handler has ended while it began. *)
 let wake_sleeper fiber =
   if fiber.listing = Sleeping && not (Haft_io__timers.is_to_fire (Obj.obj fiber.value)) then (
     fiber.listing <- Nowhere;
-    go_on fiber By_value nothing)
+    go_on fiber By_value nothing;
+    ())
 
 let withdraw_sleeper fiber exn =
   Haft_io__timers.remove (Obj.obj fiber.value);
   fiber.listing <- Nowhere;
-  go_on fiber By_exception (Obj.repr (exn : exn))
+  go_on fiber By_exception (Obj.repr (exn : exn));
+  ()
 
 let withdraw_waiter fiber exn =
   remove_waiter fiber.list fiber;
-  go_on fiber By_exception (Obj.repr (exn : exn))
+  go_on fiber By_exception (Obj.repr (exn : exn));
+  ()
 
 (* False: nobody waits. *)
 let wake_one (waiters : 'a waiters) (value : 'a) =

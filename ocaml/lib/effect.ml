@@ -87,7 +87,7 @@ module Deep = struct
   let[@inline never] continue (k : ('a, 'b) continuation) (v : 'a) : 'b =
     (magic k : 'a -> 'b) v
 
-  let discontinue k exn = resume_with k exn raise
+  let[@inline never] discontinue k exn = resume_with k exn raise
 
   let discontinue_with_backtrace k exn backtrace =
     resume_with k exn (raising_with_backtrace backtrace)

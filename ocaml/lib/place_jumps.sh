@@ -4,8 +4,8 @@
 # the jumps that OCaml cannot express at the beginnings of functions, and assembles it again.
 #
 # Where a function ends with a jump to an address from memory, the compiler lets signals be handled at its
-# beginning. A clause that ends with `continue`, or a handler's function that declines, must not be such a function:
-# what a signal's handler raises there would be raised outside of the computation. So these jump to a named function,
+# beginning. A clause that ends with `continue` or `discontinue`, or a handler's function that declines, must not be
+# such a function: what a signal's handler raises there would be raised outside of the computation. So these jump to a named function,
 # and that one jumps at once, without looking for signals. Its own code, which does the same, is never reached.
 set -eu
 architecture=$1
@@ -37,6 +37,7 @@ place() {
   mv "$file.placed" "$file"
 }
 place Effect continue "$apply"
+place Effect discontinue "$jump haft_ocaml_discontinue"
 place Haft__syntax decline "$jump haft_ocaml_pass"
 place Haft__syntax decline_after_guards "$jump haft_ocaml_pass_after_guards"
 for name in effect haft__syntax; do

@@ -1533,6 +1533,13 @@ haft_ocaml_collected:
         br      x4
         end_function haft_ocaml_collect
 
+/* discontinue continuation exception: raises it where the fiber was suspended (place_jumps.sh).
+   in: x0 continuation, x1 exception */
+        function haft_ocaml_discontinue
+        address x2, haft_ocaml_closure_raise
+        b       haft_ocaml_resume_with
+        end_function haft_ocaml_discontinue
+
 /* raise exception: raises it in the caller's place, where the backtrace begins. */
         function haft_ocaml_raise
         str     xzr, STATE(backtrace_pos)

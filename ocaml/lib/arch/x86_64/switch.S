@@ -1519,6 +1519,13 @@ haft_ocaml_collected:
         jmp     *%rdx
         end_function haft_ocaml_collect
 
+/* discontinue continuation exception: raises it where the fiber was suspended (place_jumps.sh).
+   in: rax continuation, rbx exception */
+        function haft_ocaml_discontinue
+        leaq    haft_ocaml_closure_raise(%rip), %rdi
+        jmp     haft_ocaml_resume_with
+        end_function haft_ocaml_discontinue
+
 /* raise exception: raises it in the caller's place, where the backtrace begins. */
         function haft_ocaml_raise
         movq    $0, STATE(backtrace_pos)
