@@ -356,8 +356,8 @@ let link_waiter waiters fiber listing =
   fiber.listing <- listing
 
 (* Here and below a function that must not be interrupted does not end with a call: for that the compiler could let
-   signals be handled at its head (OCaml 4.14: if what it calls is unknown, or comes later, and flambda puts functions in
-   another order). *)
+   signals be handled at its head (OCaml 4.14: if what it calls is unknown, or comes later, and flambda puts functions
+   in another order). *)
 let go_on fiber way value =
   fiber.way <- way;
   if fiber.value != value then fiber.value <- value;
