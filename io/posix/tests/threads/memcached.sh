@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: MIT
 # memcached.sh [TEST.t...]: memcached's own tests, all or those that are named, with threads that are tasks, on one
 # thread of the system and on two. A test that fails is run with threads of the system, too: it may fail then.
-# HAFT_MEMCACHED is a folder with its sources. In a long campaign, without it, they are fetched as a package of Debian's,
-# and so are libevent's headers.
+# HAFT_MEMCACHED is a folder with its sources, or "fetch": then they are fetched as a package of Debian's, and so are
+# libevent's headers. (It takes some ten minutes.)
 set -eu
-if [ -z "${HAFT_MEMCACHED:-}" ] && [ "${HAFT_CAMPAIGN:-}" != long ]; then
-  echo 'fetches and builds memcached: for a long campaign, or with HAFT_MEMCACHED, a folder with its sources'
+if [ -z "${HAFT_MEMCACHED:-}" ]; then
+  echo 'builds memcached: with HAFT_MEMCACHED, a folder with its sources, or "fetch"'
   exit 77
 fi
 for command in prove make perl; do
@@ -39,8 +39,8 @@ fetch() {
 }
 
 cd "$work"
-sources=${HAFT_MEMCACHED:-}
-if [ -z "$sources" ]; then
+sources=$HAFT_MEMCACHED
+if [ "$sources" = fetch ]; then
   if ! fetch >fetching 2>&1; then
     echo "memcached cannot be fetched: $(tail -1 fetching)"
     exit 77
