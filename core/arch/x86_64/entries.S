@@ -12,8 +12,9 @@
 #define FINISHED 3
 #define ROOM_TO_ARRIVE 6144
 
-/* Goes to the function itself, on the thread's foreign stack if this is a segment. */
-        .macro  on_foreign_stack name
+/* The beginning of an entry: goes to the function itself where there is no segment, otherwise to
+   the label 1. */
+        .macro  begins_off_segments name
         .hidden \name\()_entry
         .globl  \name
         .type   \name, @function
@@ -23,6 +24,11 @@
         cmpq    $0, LIMIT
         jne     1f
         jmp     \name\()_entry
+        .endm
+
+/* Goes to the function itself, on the thread's foreign stack if this is a segment. */
+        .macro  on_foreign_stack name
+        begins_off_segments \name
 1:      leaq    \name\()_entry(%rip), %r11
         call    haft_switch_to_thread_stack
         ret
@@ -59,17 +65,9 @@
 
 /* Goes to the function itself; from a segment by `short` instead, which may go on to `roomy`. */
         .macro  resumes name, short, roomy, room
-        .hidden \name\()_entry
         .hidden \short
         .hidden \roomy
-        .globl  \name
-        .type   \name, @function
-        .p2align 4
-\name:
-        .cfi_startproc
-        cmpq    $0, LIMIT
-        jne     1f
-        jmp     \name\()_entry
+        begins_off_segments \name
 1:      jmp     \short
         .cfi_endproc
         .size   \name, . - \name
@@ -79,15 +77,7 @@
 /* Goes to the function itself: on the foreign stack if its argument, a fiber, has finished,
    otherwise with room. */
         .macro  ends name, room
-        .hidden \name\()_entry
-        .globl  \name
-        .type   \name, @function
-        .p2align 4
-\name:
-        .cfi_startproc
-        cmpq    $0, LIMIT
-        jne     1f
-        jmp     \name\()_entry
+        begins_off_segments \name
 1:      testq   %rdi, %rdi
         jz      2f
         cmpl    $FINISHED, AT_STATE(%rdi)
