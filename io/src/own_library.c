@@ -421,16 +421,20 @@ static const char *look_at_threads(void) {
     char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return "there is no memory to look at threads";
-    /* A call that all threads make (setuid and its kin) marks them for a moment. */
+    const char *refused = look_with(memory, (void *)(memory + 2 * HAFTI_IO_TRIAL_STACK));
+    munmap(memory, size);
+    return refused;
+}
+
+/* A call that all threads make (setuid and its kin) marks them for a moment. */
+static const char *look_until_known(void) {
     enum { LOOKS = 10 };
     const hafti_io_library_t before = hafti_io_known;
-    const char *refused = NULL;
-    for (int i = 0; i == 0 || (refused != NULL && i < LOOKS); i++) {
+    const char *refused = look_at_threads();
+    for (int looks = 1; refused != NULL && looks < LOOKS; looks++) {
         hafti_io_known = before;
-        memset(memory, 0, size);
-        refused = look_with(memory, (void *)(memory + 2 * HAFTI_IO_TRIAL_STACK));
+        refused = look_at_threads();
     }
-    munmap(memory, size);
     return refused;
 }
 
@@ -440,5 +444,5 @@ const char *hafti_io_know_library(void) {
         refused = find_keys();
     if (refused == NULL)
         refused = find_size_of_storage();
-    return refused != NULL ? refused : look_at_threads();
+    return refused != NULL ? refused : look_until_known();
 }
