@@ -129,12 +129,13 @@ is_built() {
 
 # run_preset CONFIGURATION NEXT: NEXT, if it is one, is built meanwhile.
 run_preset() {
-  if ! is_built "$1"; then
-    [ -z "$2" ] || begin_to_build "$2"
+  is_built "$1"
+  status=$?
+  [ -z "$2" ] || begin_to_build "$2"
+  if [ $status -ne 0 ]; then
     summary "$1" 0 1 0
     return
   fi
-  [ -z "$2" ] || begin_to_build "$2"
   surroundings "$1"
   progress "$1: testing"
   log=$root/$1.test.log
