@@ -12,10 +12,10 @@
 #include <time.h>
 
 #if __has_include(<sys/single_threaded.h>)
-#include <sys/single_threaded.h>
-#define IS_ONLY_THREAD (__libc_single_threaded)
+#    include <sys/single_threaded.h>
+#    define IS_ONLY_THREAD (__libc_single_threaded)
 #else /* before glibc 2.32 */
-#define IS_ONLY_THREAD false
+#    define IS_ONLY_THREAD false
 #endif
 
 typedef hafti_io_simulated_state_t state_t;

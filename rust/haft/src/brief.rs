@@ -4,7 +4,7 @@
 //! In a task a wait for a lock of std suspends the task. In a simulation nobody would wake it: the
 //! thread that holds the lock may be none of the simulation's, and the simulation takes the wait
 //! for a deadlock. So what the library keeps once for the process is under a lock of this kind.
-//! Whoever holds it must not wait, and must not call code of the program.
+//! A thread that holds it must not wait, and must not call code of the program.
 
 use std::cell::UnsafeCell;
 use std::hint::spin_loop;
