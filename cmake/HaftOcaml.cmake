@@ -93,8 +93,8 @@ function(haft_ocaml_library name)
   list(JOIN arg_PACKAGES " " HAFT_PACKAGE_REQUIRES)
   set(HAFT_PACKAGE_DESCRIPTION "${arg_DESCRIPTION}")
   set(HAFT_PACKAGE_LIBRARY "${library}")
-  # (ocamlfind links what threads.posix stands for with -thread alone, which a program need not say that uses no
-  # thread itself.)
+  # (ocamlfind links the library of threads.posix for -thread alone. A program that uses no thread of its own need
+  # not give that.)
   set(HAFT_PACKAGE_THREADS)
   if("threads.posix" IN_LIST arg_PACKAGES)
     set(HAFT_PACKAGE_THREADS "+threads/threads.cmxa ")

@@ -89,7 +89,7 @@ if [ -d "$folder/prefix/$1/haft-http" ]; then
   done
   [ -n "$(ocamlfind query -recursive -predicates native -format '%D' haft-http)" ]
   cp "$HAFT_SOURCE_DIR"/examples/ocaml/io/crawler.* .
-  # As the documents have it, and with threads of the program's own.
+  # The command of the documents, and that of a program with threads of its own.
   for with in '' -thread; do
     # shellcheck disable=SC2086 # an option or none
     ocamlfind ocamlopt $with -package haft-http -linkpkg crawler.ml -o crawler
