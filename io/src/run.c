@@ -204,7 +204,7 @@ static int run_tasks(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     if (crew->watchdog != NULL)
         hafti_io_watchdog_stop(crew); /* It interrupts threads that are there. */
-    for (unsigned i = 1; i < crew->count; i++)
+    for (unsigned i = 1; i < crew->count && !first->forked; i++) /* a child has none of them */
         pthread_join(others[i].id, NULL);
     for (unsigned i = 0; i < crew->count; i++)
         HAFTI_IO_CHECK(ended, crew->workers[i]);
