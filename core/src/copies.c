@@ -179,11 +179,13 @@ static void forget(haft_resumption_t k, haft_image_t *image) {
 }
 
 bool haft_image_forget(haft_resumption_t k, haft_image_t *image) {
-    if (image == NULL || image->cleanups != HAFT_CLEANUPS_NONE)
+    if (image == NULL)
         return false;
     hafti_thread_t *thread = haft_thread_ready();
     haft_check_uses(thread, image->fiber, "dropped");
     check_thread(thread, image, "dropped");
+    if (image->cleanups != HAFT_CLEANUPS_NONE)
+        return false;
     forget(k, image);
     return true;
 }

@@ -268,28 +268,31 @@ static void *choose_inside(void *unused) {
     return haft_handle(&giving, NULL, choose_twice, unused);
 }
 
-static void copy_all(int allocations) {
-    if (setjmp(place) != 0)
-        return;
-    allocations_left = allocations;
+static void copy_all(int unused) {
+    (void)unused;
     while (kept_count < COPIES) {
         haft_resumption_t copy = haft_resumption_copy(kept[0]);
         kept[kept_count++] = copy;
     }
+}
+static void resume_kept(int at) {
+    CHECK(haft_resumption_resume(kept[at], HAFT_REPLY(choose, at)) == NULL);
+}
+static __attribute__((noinline)) bool succeeds(void (*action)(int), int argument, int allocations) {
+    if (setjmp(place) != 0)
+        return false;
+    allocations_left = allocations;
+    action(argument);
     allocations_left = -1;
     is_empty = false;
+    return true;
 }
 /* Resumes one of those that wait, which sets aside what the one before has left. */
 static void go_on(int at, int allocations) {
     int before = kept_count;
-    if (setjmp(place) == 0) {
-        allocations_left = allocations;
-        CHECK(haft_resumption_resume(kept[at], HAFT_REPLY(choose, at)) == NULL);
-        allocations_left = -1;
-        is_empty = false;
-    } else {
+    if (!succeeds(resume_kept, at, allocations)) {
         CHECK_EQUAL(kept_count, before);
-        CHECK(haft_resumption_resume(kept[at], HAFT_REPLY(choose, at)) == NULL);
+        resume_kept(at);
     }
     CHECK_EQUAL(kept_count, before + 1);
 }
@@ -300,7 +303,7 @@ static void a_copy_for_which_there_is_no_memory_has_changed_nothing(void) {
         reported = 0;
         kept_count = 0;
         haft_handle(&keeping, NULL, choose_inside, NULL);
-        copy_all(allocations);
+        (void)succeeds(copy_all, 0, allocations);
         before = reported;
         failed += before;
         int copies = kept_count;
