@@ -81,7 +81,18 @@ static void set_signals(running_t *running, bool stops) {
 
 static const haft_http_run_options_t defaults = {0};
 
+static bool may_be_waited_for(int signal) {
+    sigset_t set;
+    sigemptyset(&set);
+    return signal != SIGKILL && signal != SIGSTOP && sigaddset(&set, signal) == 0;
+}
+
 static int check(haft_http_server_t *server, const haft_http_run_options_t *options) {
+    if (options->restart_signal != 0 && !may_be_waited_for(options->restart_signal))
+        return hafti_http_refuse(server, -EINVAL, "haft_http_server_run",
+                                 "cannot serve: restart_signal is %d, for which no program can "
+                                 "wait: write another one, such as SIGUSR2, or 0 for none",
+                                 options->restart_signal);
     if (options->unready_time >= 0 && options->watchdog >= 0 &&
         options->threads >= HAFT_HTTP_EACH_PROCESSOR)
         return 0;
