@@ -335,8 +335,8 @@ struct multi_shot_handling : multi_shot_state<Answer> {
 /*
  * Runs `body()` under a handler whose clauses may go on with the computation more than once;
  * returns the answer, of the type that the body returns. Each clause is a lambda, or a function, of
- * an effect and a multi_shot<Answer(Result)>, and returns an answer. Clauses and body live until the
- * last resumption is gone.
+ * an effect and a multi_shot<Answer(Result)>, and returns an answer. Clauses and body live until
+ * the last resumption is gone.
  */
 template <typename Body, typename... Clauses>
 auto handle_multi_shot(Body body, Clauses... clauses) {

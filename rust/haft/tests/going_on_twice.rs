@@ -310,7 +310,7 @@ fn a_forgotten_resumption_keeps_its_memory_alone() {
 /// The best load of a knapsack, with arrays, slices, iterators and references in the frames.
 #[test]
 fn frames_of_values_are_copied() {
-    let weights = vec![3_u32, 4, 5, 9, 14];
+    let weights = [3_u32, 4, 5, 9, 14];
     let names = ["a", "b", "c", "d", "e"];
     let best_of = |limit: u32| -> Option<(u32, String)> {
         let body = || {
