@@ -3,7 +3,8 @@
 
 HAFT_BUILD_ROOT ?= build
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
-PREFIX ?= /usr/local
+prefix = /usr/local
+PREFIX ?= $(prefix)
 export HAFT_BUILD_ROOT JOBS
 
 # $(call build,preset): configure and build a preset; its output shows only if it fails.
@@ -34,7 +35,7 @@ bench:
 # DESTDIR is honoured, and no package is fetched or installed for the build, as packagers expect.
 install:
 	@HAFT_BUILD_PROGRESS=1 sh tools/build.sh install
-	@cmake --install "$(HAFT_BUILD_ROOT)/install" --prefix "$(abspath $(PREFIX))"
+	@cmake --install "$(HAFT_BUILD_ROOT)/install" --prefix "$(if $(filter /%,$(firstword $(PREFIX))),,$(CURDIR)/)$(PREFIX)"
 
 # Removes what the last `make install` of this folder has installed; DESTDIR is honoured.
 uninstall:

@@ -469,7 +469,10 @@ int hafti_http_ask_with(haft_http_client_t *client, const haft_http_question_t *
         return -ENOMEM;
     reply->client = client;
     int code = hafti_http_url_parse(asking.text, &reply->url);
-    if (code == 0)
+    if (code != 0)
+        snprintf(reply->failure, sizeof reply->failure,
+                 "write it as http://host:port/path, or with https");
+    else
         code = way->lines == NULL ? follow(&asking, reply)
                                   : ask_over(&asking, reply, HAFTI_HTTP_FOR_UPGRADE);
     if (code == 0 && asking.decodes && reply->message.body != HAFTI_HTTP_NO_BODY)

@@ -286,9 +286,12 @@ static void ask_for_urls(void) {
                 {"ftp://a/", -EPROTONOSUPPORT}};
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         haft_http_reply_t *reply;
-        CHECK(haft_http_client_ask(client, &(haft_http_question_t){.url = urls[i].url}, &reply) ==
-              urls[i].code);
+        char failure[100] = "";
+        haft_http_question_t question = {
+            .url = urls[i].url, .failure = failure, .failure_size = sizeof failure};
+        CHECK(haft_http_client_ask(client, &question, &reply) == urls[i].code);
         CHECK(reply == NULL);
+        CHECK(strcmp(failure, "write it as http://host:port/path, or with https") == 0);
     }
 }
 

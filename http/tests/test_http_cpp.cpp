@@ -228,7 +228,9 @@ static void ask_by_client(const std::string &base) {
         CHECK(false);
     } catch (const std::system_error &error) {
         CHECK(error.code() == std::errc::protocol_not_supported &&
-              error.what() == std::string("ask ftp://here/: Protocol not supported"));
+              error.what() ==
+                  std::string("ask ftp://here/: write it as http://host:port/path, or with https: "
+                              "Protocol not supported"));
     }
 }
 
