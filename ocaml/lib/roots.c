@@ -382,7 +382,7 @@ static bool end_youth(ocaml_fiber_t *fiber) {
     return false;
 }
 
-/* Of all on the list. Returns how many have been dropped. */
+/* Ends the youth of all on the list. Returns how many have been dropped. */
 static long end_youth_of(ocaml_fiber_t **list) {
     ocaml_fiber_t *fiber = *list;
     *list = (ocaml_fiber_t *)YOUNG_END;

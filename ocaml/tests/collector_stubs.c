@@ -97,7 +97,7 @@ value collector_hold(value held) {
     return Val_unit;
 }
 
-/* What is held; the hook is gone. */
+/* Removes the hook, and returns what it held. */
 value collector_held(value unit) {
     (void)unit;
     caml_scan_roots_hook = scan_before;
