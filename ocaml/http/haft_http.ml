@@ -586,7 +586,9 @@ let handle context (handler : handler) pointer =
         with
         | response -> Ok response
         | exception Error (status, text) -> Ok (respond_text ~status text)
-        | exception exn -> Result.Error (exn, Printexc.get_raw_backtrace ()))
+        | exception exn ->
+            let backtrace = Printexc.get_raw_backtrace () in
+            Result.Error (Loop.as_cancel context exn, backtrace))
   in
   request.pointer <- None;
   match outcome with
