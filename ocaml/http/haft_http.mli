@@ -104,7 +104,8 @@ module Request : sig
   (** Another limit than {!Limits.t} has, for this request. *)
 
   val text : t -> string
-  (** Reads the body. @raise Error (413, 408, 400) if it is too large, too slow, or none. *)
+  (** Reads the body. @raise Error (413, 408, 400) if it is too large, too slow, or none. If the client has gone, this
+      and the functions below that read the body raise an exception that ends the handler, and is not logged. *)
 
   val body : t -> Flow.source_ty Resource.t
   (** A flow that reads the body. *)

@@ -697,6 +697,21 @@ let reference =
       (fun url ->
         let cookie = Option.get (Http.Client.header (get url) "Set-Cookie") in
         if not (is_part "name=;" cookie && is_part "Max-Age=0" cookie) then fail cookie);
+    (let outcome = ref "" in
+     case "a client that goes while its body is read is no failure of the handler"
+       (fun request ->
+         match Http.Request.text request with
+         | text -> Http.respond_text text
+         | exception exn ->
+             outcome := Printexc.to_string exn;
+             raise exn)
+       (fun url ->
+         Switch.run (fun sw ->
+             let flow = Net.connect ~sw net (`Tcp (Net.Ipaddr.V4.loopback, port_of url)) in
+             Flow.copy_string "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab" flow;
+             Time.sleep clock 0.005);
+         while !outcome = "" do Time.sleep clock 0.001 done;
+         text "outcome" "Haft_http: the client has gone" !outcome));
     case "a request has a limit of its own"
       (fun request ->
         Http.Request.limit_body request 10;
