@@ -93,6 +93,12 @@ function(haft_ocaml_library name)
   list(JOIN arg_PACKAGES " " HAFT_PACKAGE_REQUIRES)
   set(HAFT_PACKAGE_DESCRIPTION "${arg_DESCRIPTION}")
   set(HAFT_PACKAGE_LIBRARY "${library}")
+  # (ocamlfind links the library of threads.posix for -thread alone. A program that uses no thread of its own need
+  # not give that.)
+  set(HAFT_PACKAGE_THREADS)
+  if("threads.posix" IN_LIST arg_PACKAGES)
+    set(HAFT_PACKAGE_THREADS "+threads/threads.cmxa ")
+  endif()
   configure_file("${PROJECT_SOURCE_DIR}/cmake/package.META.in" "${package}/META" @ONLY)
 
   set(stubs)

@@ -35,8 +35,8 @@ type way =
 
 type fiber = {
   mutable context : context;  (* loop_stubs.c reads this, [state] in that, and [id]; debuggers read the first five *)
-  mutable next : fiber;  (* of the context's; or nobody *)
-  mutable previous : fiber;
+  mutable next : int;  (* of the context's; or -1 *)
+  mutable previous : int;
   mutable continuation : Obj.t;  (* of its last wait; an integer: there was none *)
   mutable waits_for : string;
   mutable id : int;  (* its number in [tasks] *)
@@ -56,7 +56,7 @@ and context = {
   mutable name : string;
   protected : bool;
   parent : context;
-  mutable fibers : fiber;  (* the last that came *)
+  mutable fibers : int;  (* the last that came; or -1 *)
   mutable children : context;  (* likewise *)
   mutable next_child : context;
   mutable previous_child : context;
@@ -78,8 +78,8 @@ let nothing = Obj.repr 0
 let rec nobody =
   {
     context = nowhere;
-    next = nobody;
-    previous = nobody;
+    next = -1;
+    previous = -1;
     continuation = Obj.repr 0;
     waits_for = "";
     id = -1;
@@ -100,7 +100,7 @@ and nowhere =
     name = "";
     protected = true;
     parent = nowhere;
-    fibers = nobody;
+    fibers = -1;
     children = nowhere;
     next_child = nowhere;
     previous_child = nowhere;
@@ -111,19 +111,6 @@ and nowhere =
 
 and no_list = { first_waiter = -1; door = Closed }
 and no_idle = { first_waiter = -1; door = Closed }
-
-let enter fiber context =
-  fiber.context <- context;
-  fiber.previous <- nobody;
-  fiber.next <- context.fibers;
-  if context.fibers != nobody then context.fibers.previous <- fiber;
-  context.fibers <- fiber
-
-let leave fiber =
-  if fiber.previous != nobody then fiber.previous.next <- fiber.next else fiber.context.fibers <- fiber.next;
-  if fiber.next != nobody then fiber.next.previous <- fiber.previous;
-  fiber.next <- nobody;
-  fiber.previous <- nobody
 
 (* All tasks by their numbers. [free]: those that nobody has, among the first [used]. *)
 type tasks = {
@@ -158,6 +145,19 @@ let number fiber =
      tasks.used <- tasks.used + 1));
   tasks.by_id.(fiber.id) <- fiber
 
+let enter fiber context =
+  fiber.context <- context;
+  fiber.previous <- -1;
+  fiber.next <- context.fibers;
+  if context.fibers >= 0 then (fiber_of context.fibers).previous <- fiber.id;
+  context.fibers <- fiber.id
+
+let leave fiber =
+  if fiber.previous >= 0 then (fiber_of fiber.previous).next <- fiber.next else fiber.context.fibers <- fiber.next;
+  if fiber.next >= 0 then (fiber_of fiber.next).previous <- fiber.previous;
+  fiber.next <- -1;
+  fiber.previous <- -1
+
 let forget_number fiber =
   tasks.by_id.(fiber.id) <- nobody;
   tasks.free.(tasks.free_count) <- fiber.id;
@@ -166,8 +166,8 @@ let forget_number fiber =
 let make_fiber tell context way value bindings =
   {
     context;
-    next = nobody;
-    previous = nobody;
+    next = -1;
+    previous = -1;
     continuation = nothing;
     waits_for = "";
     id = -1;
@@ -211,7 +211,7 @@ let make_context ~protected name parent =
     name;
     protected;
     parent;
-    fibers = nobody;
+    fibers = -1;
     children = nowhere;
     next_child = nowhere;
     previous_child = nowhere;
@@ -236,7 +236,12 @@ let end_context context =
 
 (* From the oldest to the newest, as they stand now: what is called may change the lists. *)
 let fibers_of context =
-  let rec collect fiber all = if fiber == nobody then all else collect fiber.next (fiber :: all) in
+  let rec collect id all =
+    if id < 0 then all
+    else
+      let fiber = fiber_of id in
+      collect fiber.next (fiber :: all)
+  in
   collect context.fibers []
 
 let children_of context =

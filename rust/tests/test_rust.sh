@@ -20,6 +20,23 @@ if command -v ccache >/dev/null; then
   export CC CCACHE_BASEDIR CCACHE_NOHASHDIR
 fi
 
+# step WORD... -- COMMAND...: a step of this test. Its output is shown, with its name first, if it fails: CI keeps the
+# end of a long output.
+step() {
+  named=
+  while [ "$1" != -- ]; do
+    named="$named $1"
+    shift
+  done
+  shift
+  "$@" >"$HAFT_BUILD_DIR/rust-step.log" 2>&1 || {
+    status=$?
+    tail -n 150 "$HAFT_BUILD_DIR/rust-step.log"
+    echo "this step failed, with $status:$named"
+    exit 1
+  }
+}
+
 # The library needs one crate to be built (cc), the tests with other crates more: they are for a long campaign.
 offline=
 own='-p haft -p haft-macros -p haft-sys'
@@ -35,14 +52,14 @@ if ! timeout 100 cargo fetch --quiet --locked --target "$machine" 2>/dev/null; t
 fi
 
 if cargo fmt --version >/dev/null 2>&1; then
-  cargo fmt --check
+  step layout -- cargo fmt --check
 fi
 if cargo clippy --version >/dev/null 2>&1; then
   # shellcheck disable=SC2086 # several options
-  cargo clippy --quiet --locked $offline $packages --all-targets -- -D warnings
+  step lints -- cargo clippy --quiet --locked $offline $packages --all-targets -- -D warnings
 fi
 # shellcheck disable=SC2086 # several options
-RUSTDOCFLAGS='-D warnings' cargo doc --quiet --locked $offline --no-deps $packages
+step documentation -- env RUSTDOCFLAGS='-D warnings' cargo doc --quiet --locked $offline --no-deps $packages
 # The files that a stranger looks for in a package.
 for package in haft haft-macros haft-sys; do
   files=$(cargo package --list --allow-dirty --locked $offline -p "$package")
@@ -60,39 +77,42 @@ for package in haft haft-macros haft-sys; do
   done
 done
 # shellcheck disable=SC2086 # several options
-cargo test --quiet --locked $offline $packages
+step tests -- cargo test --quiet --locked $offline $packages
 for expected in haft/examples/*.expected tests/examples/*.expected; do
   # (The tests have built it, if its crates are here.)
   name=$(basename "$expected" .expected)
   case $packages/$expected in
   "$own"/tests/*) ;;
-  *) "$CARGO_TARGET_DIR/debug/examples/$name" | diff "$expected" - ;;
+  *) "$CARGO_TARGET_DIR/debug/examples/$name" | step the example "$name" -- diff "$expected" - ;;
   esac
 done
 # A trace shows the tasks of Rust.
 if command -v python3 >/dev/null; then
   trace=$CARGO_TARGET_DIR/chat.trace
   rm -f "$trace"
-  python3 ../tools/haft-trace record -o "$trace" -- "$CARGO_TARGET_DIR/debug/examples/chat" >/dev/null 2>&1
-  python3 ../tools/haft-trace view -o "$trace.json" "$trace" >/dev/null
-  python3 ../io/tests/traces/check.py "$trace.json" running ready 'waits: a channel to receive from'
+  step a trace -- python3 ../tools/haft-trace record -o "$trace" -- "$CARGO_TARGET_DIR/debug/examples/chat"
+  step a view of it -- python3 ../tools/haft-trace view -o "$trace.json" "$trace"
+  step what it shows -- python3 ../io/tests/traces/check.py "$trace.json" running ready 'waits: a channel to receive from'
 fi
 # gdb shows the tasks of a program that gets stuck.
-sh "$HAFT_SOURCE_DIR/tools/debug/tests/debugger_rust.sh" "$CARGO_TARGET_DIR/debug/examples/stuck" || [ $? -eq 77 ]
+debugs() {
+  sh "$HAFT_SOURCE_DIR/tools/debug/tests/debugger_rust.sh" "$CARGO_TARGET_DIR/debug/examples/stuck" || [ $? -eq 77 ]
+}
+step a debugger -- debugs
 # With the back end for io_uring, if liburing is installed: as the system has it, and where a filter refuses it.
 # (All tests above were on epoll.) The build needs one crate more.
 uring=
 if [ -z "$offline" ] && pkg-config --exists 'liburing >= 2.3' 2>/dev/null; then
   uring='--features haft/io-uring'
   # shellcheck disable=SC2086 # several options
-  cargo clippy --quiet --locked $offline -p haft $uring --all-targets -- -D warnings
+  step lints with io_uring -- cargo clippy --quiet --locked $offline -p haft $uring --all-targets -- -D warnings
   # shellcheck disable=SC2086 # several options
-  cargo test --quiet --locked $offline -p haft $uring --tests
+  step tests with io_uring -- cargo test --quiet --locked $offline -p haft $uring --tests
   # shellcheck disable=SC2086 # a command with arguments
-  $CC -O1 tests/c/refuse_uring.c -o "$HAFT_BUILD_DIR/refuse_uring"
+  step a filter -- $CC -O1 tests/c/refuse_uring.c -o "$HAFT_BUILD_DIR/refuse_uring"
   runner=CARGO_TARGET_$(echo "$machine" | tr 'a-z-' 'A-Z_')_RUNNER
   # shellcheck disable=SC2086 # several options
-  env "$runner=$HAFT_BUILD_DIR/refuse_uring" cargo test --quiet --locked $offline -p haft $uring --tests
+  step tests where io_uring is refused -- env "$runner=$HAFT_BUILD_DIR/refuse_uring" cargo test --quiet --locked $offline -p haft $uring --tests
 fi
 # Two versions in one program would be two copies of what there is once in a process: cargo refuses them.
 two=$HAFT_BUILD_DIR/cargo-two
@@ -129,10 +149,10 @@ fi
 if [ -n "${HAFT_RUST_ALL-}" ]; then
   emulated='--skip a_program_begins_as_its_command_says --skip tasks_panic_at_once --skip tasks_print_to_a_pipe'
   # shellcheck disable=SC2086 # several options
-  CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER='valgrind --quiet --error-exitcode=9' \
+  step under Valgrind -- env CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER='valgrind --quiet --error-exitcode=9' \
     cargo test --quiet --locked $offline -p haft --tests -- $emulated
   # shellcheck disable=SC2086 # several options
-  cargo test --quiet --locked $offline --release -p haft $uring --tests
+  step optimized -- cargo test --quiet --locked $offline --release -p haft $uring --tests
   package=$HAFT_BUILD_DIR/cargo-package
   rm -rf "$package"
   # shellcheck disable=SC2086 # several options
@@ -152,9 +172,9 @@ end
   # shellcheck disable=SC2086 # several options
   (cd "$package" && cargo test --quiet $offline --target-dir "$package/target" -p haft $uring --tests)
   oldest=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
-  cargo "+$oldest" test --quiet --locked $offline --target-dir "$CARGO_TARGET_DIR-oldest" -p haft --tests
+  step the oldest compiler -- cargo "+$oldest" test --quiet --locked $offline --target-dir "$CARGO_TARGET_DIR-oldest" -p haft --tests
   aborting=$CARGO_TARGET_DIR-abort
-  CARGO_PROFILE_DEV_PANIC=abort \
+  step panics that abort -- env CARGO_PROFILE_DEV_PANIC=abort \
     cargo build --quiet --locked $offline --target-dir "$aborting" -p haft --examples
   for name in deterministic generator; do
     "$aborting/debug/examples/$name" | diff "haft/examples/$name.expected" -
@@ -168,7 +188,7 @@ end
     ;;
   esac
   # shellcheck disable=SC2086 # several options
-  CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
+  step the other architecture -- env CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc \
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc \
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER='qemu-aarch64 -L /usr/aarch64-linux-gnu' \
     cargo test --quiet --locked $offline --target aarch64-unknown-linux-gnu -p haft --tests -- $emulated

@@ -762,19 +762,24 @@ class OcamlContext:
         self.parent = process.word(address, "ocaml_context.parent")
         self.is_cancelled = process.word(address, "ocaml_context.state") & 1 == 0
 
-    def _list(self, first, following, kind):
-        process, seen = self.process, []
-        at = process.word(self.address, first)
-        while at not in seen[-1:] and process.word(at, following) != at and len(seen) < 1000000:
-            seen.append(at)
-            at = process.word(at, following)
-        return [kind(process, address) for address in reversed(seen)]
-
     def tasks(self):
-        return self._list("ocaml_context.fibers", "ocaml_task.next", OcamlTask)
+        """They are linked by their numbers."""
+        process, tasks = self.process, []
+        by_id = process.word(process.word(process["&ocaml_tasks"]))
+        number = process._signed(process.word(self.address, "ocaml_context.fibers")) >> 1
+        while number >= 0 and len(tasks) < 1000000:
+            address = process.word(by_id + 8 * number)
+            tasks.append(OcamlTask(process, address))
+            number = process._signed(process.word(address, "ocaml_task.next")) >> 1
+        return tasks[::-1]
 
     def inner(self):
-        return self._list("ocaml_context.children", "ocaml_context.next_child", OcamlContext)
+        process, seen = self.process, []
+        at = process.word(self.address, "ocaml_context.children")
+        while at not in seen[-1:] and process.word(at, "ocaml_context.next_child") != at and len(seen) < 1000000:
+            seen.append(at)
+            at = process.word(at, "ocaml_context.next_child")
+        return [OcamlContext(process, address) for address in reversed(seen)]
 
 
 def ocaml_root(process):

@@ -37,6 +37,25 @@ let promise () =
     Fiber.both (fun () -> Promise.await promise) (fun () -> Promise.resolve resolver ())
   done
 
+(* Two tasks that are there already. *)
+let promises () =
+  let there = ref (Promise.create ()) and back = ref (Promise.create ()) in
+  Fiber.both
+    (fun () ->
+      for _ = 1 to n do
+        let answer = fst !back in
+        Promise.resolve (snd !there) ();
+        Promise.await answer
+      done)
+    (fun () ->
+      for _ = 1 to n do
+        Promise.await (fst !there);
+        let asked = snd !back in
+        there := Promise.create ();
+        back := Promise.create ();
+        Promise.resolve asked ()
+      done)
+
 let wait () =
   let before = Measure.live_words () in
   let promise, resolver = Promise.create () in
@@ -55,7 +74,7 @@ let messages = 30_000
 
 let echo () =
   let answer flow _ =
-    let view = Cstruct.create 100 in
+    let view = Cstruct.create 4096 in
     try
       while true do
         Flow.write flow [ Cstruct.sub view 0 (Flow.single_read flow view) ]
@@ -82,6 +101,7 @@ let () =
       Measure.row "a yield, 1,000 tasks" n (yields 1000);
       Measure.row "an item there, and one back" n stream;
       Measure.row "a promise, awaited in a task" n promise;
+      Measure.row "a promise there, and one back" n promises;
       Measure.row "100,000 tasks that wait" many wait;
       Measure.row "100,000 tasks that sleep" many sleep;
       Measure.row "100 bytes by TCP there and back" messages echo)

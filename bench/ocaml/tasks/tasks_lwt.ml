@@ -23,6 +23,21 @@ let promise () =
       Lwt.wakeup resolver ();
       waits)
 
+let promises () =
+  let there = ref (Lwt.wait ()) and back = ref (Lwt.wait ()) in
+  let ask () =
+    let answer = fst !back in
+    Lwt.wakeup_later (snd !there) ();
+    answer
+  and answer () =
+    fst !there >|= fun () ->
+    let asked = snd !back in
+    there := Lwt.wait ();
+    back := Lwt.wait ();
+    Lwt.wakeup_later asked ()
+  in
+  Lwt.join [ times n ask; times n answer ]
+
 let wait () =
   let before = Measure.live_words () in
   let promise, resolver = Lwt.wait () in
@@ -37,9 +52,9 @@ let messages = 30_000
 
 let echo () =
   let answer _ socket =
-    let bytes = Bytes.create 100 in
+    let bytes = Bytes.create 4096 in
     let rec go_on () =
-      Lwt_unix.read socket bytes 0 100 >>= fun got ->
+      Lwt_unix.read socket bytes 0 4096 >>= fun got ->
       if got = 0 then Lwt.return_unit
       else
         let rec write at =
@@ -82,6 +97,7 @@ let () =
   row "a pause, 1,000 loops" n (yields 1000);
   row "an item there, and one back" n stream;
   row "a promise, bound" n promise;
+  row "a promise there, and one back" n promises;
   row "100,000 binds that wait" many wait;
   row "100,000 that sleep" many sleep;
   row "100 bytes by TCP there and back" messages echo

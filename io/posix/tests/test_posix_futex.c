@@ -361,6 +361,34 @@ static void a_lock_that_is_held_over_a_wait_is_waited_for(void) {
         CHECK_EQUAL(haft_io_simulate(lock_at_once, NULL), 0);
 }
 
+/* Two real threads in a program of tests: one holds a lock of the process for a moment, and tasks
+   that the other simulates want it. */
+static void *hold_for_a_moment(void *holds) {
+    lock();
+    CHECK_EQUAL(inside++, 0);
+    store(holds, 1);
+    usleep(20000);
+    inside--;
+    unlock();
+    return NULL;
+}
+BODY(lock_once) {
+    lock();
+    CHECK_EQUAL(inside++, 0);
+    inside--;
+    unlock();
+    return NULL;
+}
+static void a_simulation_waits_for_a_lock_that_another_thread_holds(void) {
+    uint32_t holds = 0;
+    pthread_t holder;
+    CHECK_EQUAL(pthread_create(&holder, NULL, hold_for_a_moment, &holds), 0);
+    while (load(&holds) == 0)
+        usleep(100);
+    CHECK_EQUAL(haft_io_simulate(lock_once, NULL), 0);
+    CHECK_EQUAL(pthread_join(holder, NULL), 0);
+}
+
 /* ---- Rounds that all are let into by a requeue, as of a condition ---- */
 
 enum { ROUNDS = 20, OF_TASKS = 8, OF_THREADS = 2 };
@@ -515,6 +543,7 @@ int main(void) {
     RUN(a_wake_for_more_than_the_tasks_goes_on_among_threads);
     RUN(many_tasks_are_woken_by_a_task_or_a_thread);
     RUN(a_lock_that_is_held_over_a_wait_is_waited_for);
+    RUN(a_simulation_waits_for_a_lock_that_another_thread_holds);
     RUN(a_requeue_loses_no_waiter);
     RUN(no_cancel_ends_a_wait);
     RUN(a_wake_before_the_limit_ends_the_wait);

@@ -1,13 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The time of a simulation, which passes when no task can go on: it jumps to the next timer. Where
- * there is none, no task can go on any more: it prints which task waits for what, and cancels the
+ * there is none, another thread of the program may still wake a task: it holds a lock of the
+ * process, which a task waits for by libhaft-posix, or sets an event. It is given half a second.
+ * Then no task can go on any more: the simulation prints which task waits for what, and cancels the
  * tasks.
  */
 #include "simulation.h"
 
 #include <stdio.h>
 #include <time.h>
+
+#if __has_include(<sys/single_threaded.h>)
+#    include <sys/single_threaded.h>
+#    define IS_ONLY_THREAD (__libc_single_threaded)
+#else /* before glibc 2.32 */
+#    define IS_ONLY_THREAD false
+#endif
 
 typedef hafti_io_simulated_state_t state_t;
 typedef hafti_io_object_t object_t;
@@ -61,19 +70,39 @@ static void wake_pausing(state_t *state) {
     }
 }
 
+enum { PATIENCE = 500 }; /* milliseconds, for another thread */
+
+static void sleep_a_millisecond(void) {
+    nanosleep(&(struct timespec){0, 1000000}, NULL);
+}
+
 /* Nobody can go on but, perhaps, those that pause: once all of them have asked again in vain it is
-   for the time, or for another thread of the program, which is given half a second. */
+   for the time, or for another thread of the program. */
 static bool pausing_go_on(state_t *state, bool time_can_pass) {
-    enum { PATIENCE = 500, MILLISECOND = 1000000 };
     if (state->pausing_count == 0)
         return false;
     bool in_vain = state->asked && state->asked_again == state->pausing_count;
     if (in_vain && (time_can_pass || state->patience == PATIENCE))
         return false;
     if (in_vain)
-        nanosleep(&(struct timespec){0, MILLISECOND}, NULL);
+        sleep_a_millisecond();
     state->patience = in_vain ? state->patience + 1 : 0;
     wake_pausing(state);
+    return true;
+}
+
+/* Nobody can go on, and no time can pass. False: other threads have had their half second since a
+   task went on last, or there are none. */
+static bool waits_for_threads(state_t *state, const hafti_io_worker_t *worker) {
+    if (IS_ONLY_THREAD)
+        return false;
+    if (state->pausing_count == 0 && state->patient_at != worker->resumed)
+        state->patience = 0;
+    state->patient_at = worker->resumed;
+    if (state->patience == PATIENCE)
+        return false;
+    sleep_a_millisecond();
+    state->patience++;
     return true;
 }
 
@@ -94,6 +123,8 @@ void hafti_io_simulated_poll(hafti_io_worker_t *worker, int64_t nanoseconds) {
             *now = HAFT_IO_FOREVER - 1;
         return;
     }
+    if (waits_for_threads(state, worker))
+        return;
     fprintf(stderr, "haft-io: nobody can go on:\n");
     haft_io_scope_t *root = &worker->crew->root;
     unsigned depth = 0;

@@ -184,6 +184,7 @@ typedef struct hafti_io_simulated_state {
     size_t asked_again;           /* of these, since all were woken last: in vain */
     bool asked;                   /* they were, and time has stood still since */
     unsigned patience;            /* how often the thread has slept for them since */
+    unsigned patient_at;          /* resumed tasks when it slept last */
     uint16_t last_port;           /* that was chosen */
     void *listeners;              /* those that are open, by their places: a tree of tsearch(3) */
     void *receivers;              /* of datagrams, likewise */

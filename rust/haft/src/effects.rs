@@ -17,6 +17,7 @@
 //! Between a fiber and its resumer, effects and answers need no slot: they go along with the
 //! switch, see [`sys::hot`].
 
+use crate::brief::Brief;
 use crate::wait::Call;
 use haft_sys as sys;
 use haft_sys::hot::Word;
@@ -28,7 +29,6 @@ use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::{fmt, ptr, thread};
 
 /// An operation whose meaning the handlers around it decide: a type, and the type of its answer.
@@ -201,15 +201,16 @@ pub(crate) fn once_for(of: TypeId, make: fn() -> *mut c_void) -> *mut c_void {
 
 #[cold]
 fn look_up(of: TypeId, make: fn() -> *mut c_void) -> Made {
-    static ALL: Mutex<Vec<(TypeId, Made)>> = Mutex::new(Vec::new());
-    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = all.iter().find(|(other, _)| *other == of);
-    if let Some((_, made)) = known {
-        return *made;
-    }
-    let made = Made(make());
-    all.push((of, made));
-    made
+    static ALL: Brief<Vec<(TypeId, Made)>> = Brief::new(Vec::new());
+    ALL.with(|all| {
+        let known = all.iter().find(|(other, _)| *other == of);
+        if let Some((_, made)) = known {
+            return *made;
+        }
+        let made = Made(make());
+        all.push((of, made));
+        made
+    })
 }
 
 /// Answers in place an effect whose payload C has.

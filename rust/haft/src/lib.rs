@@ -79,6 +79,7 @@ pub mod __select;
 #[path = "test.rs"]
 pub mod __test;
 mod blocking;
+mod brief;
 mod channels;
 mod computation;
 mod deep;

@@ -6,13 +6,14 @@
 //! no address but a number, under which [`LISTS`] has the list as long as the task, or the call of
 //! [`LocalKey::set`], goes on.
 
+use crate::brief::Brief;
 use crate::numbers::ByNumber;
 use haft_sys as sys;
 use std::any::Any;
 use std::cell::Cell;
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::{fmt, ptr};
 
 /// Declares task-local values, as [`std::thread_local!`] those of threads: each a [`LocalKey`].
@@ -58,16 +59,11 @@ pub(crate) struct List {
     outer: Option<Arc<List>>,
 }
 
-#[derive(Default)]
 struct Lists {
     last: usize,
-    all: ByNumber<Arc<List>>,
+    all: Option<ByNumber<Arc<List>>>,
 }
-static LISTS: LazyLock<Mutex<Lists>> = LazyLock::new(Mutex::default);
-
-fn lists() -> MutexGuard<'static, Lists> {
-    LISTS.lock().unwrap_or_else(PoisonError::into_inner)
-}
+static LISTS: Brief<Lists> = Brief::new(Lists { last: 0, all: None });
 
 static WORD: u8 = 0;
 /// The word of the current task; 0: none, or this is no task.
@@ -98,7 +94,7 @@ fn set_word(number: usize) -> bool {
 pub(crate) fn current() -> Option<Arc<List>> {
     match word() {
         0 => None,
-        number => lists().all.get(&number).cloned(),
+        number => LISTS.with(|lists| lists.all.as_ref()?.get(&number).cloned()),
     }
 }
 
@@ -109,11 +105,11 @@ pub(crate) struct Entered {
 }
 impl Entered {
     pub(crate) fn new(list: Arc<List>) -> Self {
-        let mut lists = lists();
-        lists.last += 1;
-        let number = lists.last;
-        lists.all.insert(number, list);
-        drop(lists);
+        let number = LISTS.with(|lists| {
+            lists.last += 1;
+            lists.all.get_or_insert_default().insert(lists.last, list);
+            lists.last
+        });
         let entered = Entered {
             number,
             before: word(),
@@ -128,7 +124,7 @@ impl Drop for Entered {
         if own_word() == self.number {
             set_word(self.before); // without memory the number stays, with no list
         }
-        let list = lists().all.remove(&self.number);
+        let list = LISTS.with(|lists| lists.all.as_mut()?.remove(&self.number));
         drop(list); // without the lock: this may drop the value
     }
 }

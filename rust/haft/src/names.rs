@@ -5,13 +5,13 @@
 //! Names are made once for each place, and stay: C has their addresses. All lie in one area, by
 //! which they are told from names that programs give.
 
+use crate::brief::Brief;
 use haft_sys as sys;
 use std::any::type_name;
 use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_char};
 use std::panic::Location;
 use std::ptr;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 const ROOM: usize = 1 << 16;
@@ -25,7 +25,7 @@ struct Area(UnsafeCell<[u8; ROOM]>);
 unsafe impl Sync for Area {}
 static AREA: Area = Area(UnsafeCell::new([0; ROOM]));
 /// Bytes that are in use.
-static USED: Mutex<usize> = Mutex::new(0);
+static USED: Brief<usize> = Brief::new(0);
 
 struct Place {
     /// 0: it is free. Stored last, and never changed.
@@ -85,7 +85,16 @@ fn text_of(location: &Location<'_>, function: &str) -> String {
 #[cold]
 fn make(location: &'static Location<'static>, function: &'static str) -> *const c_char {
     let text = text_of(location, function);
-    let mut used = USED.lock().unwrap_or_else(|broken| broken.into_inner());
+    USED.with(|used| keep(location, function, &text, used))
+}
+
+/// Null: there is no room. `used`: how many bytes of the area are.
+fn keep(
+    location: &'static Location<'static>,
+    function: &'static str,
+    text: &str,
+    used: &mut usize,
+) -> *const c_char {
     let Some(place) = places(location, function).find(|place| {
         matches!(place.location.load(Ordering::Acquire), 0) || place.is(location, function)
     }) else {
