@@ -130,6 +130,7 @@ let close_descriptor descriptor =
   let number = descriptor.number in
   if number >= 0 then (
     descriptor.number <- -1;
+    forget_watches number;
     ignore (Haft_io__calls.close number))
 
 let shutdown_descriptor descriptor how =

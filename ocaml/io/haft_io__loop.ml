@@ -29,6 +29,7 @@ external take_done : unit -> int = "haft_ocaml_io_take_done"
 external taken_result : unit -> int = "haft_ocaml_io_taken_result"
 external watch_c : int -> int -> int -> int = "haft_ocaml_io_watch"
 external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
+external forget_watches_c : int -> unit = "haft_ocaml_io_forget_watches" [@@noalloc]
 external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
 external dump_c : int -> int = "haft_ocaml_io_dump"
@@ -342,6 +343,12 @@ let for_reading = 0
 let for_writing = 1
 let perhaps_for_reading = 2
 
+(* The descriptor is about to be closed: one that gets its number next has waits of its own. *)
+let forget_watches descriptor =
+  forget_watches_c descriptor;
+  Hashtbl.remove watches (2 * descriptor);
+  Hashtbl.remove watches ((2 * descriptor) + 1)
+
 (* Waits until the descriptor may be ready. Returns the events, or a negative error. *)
 let wait_ready descriptor kind =
   let key = (2 * descriptor) + (kind land 1) in
@@ -372,7 +379,9 @@ let wait_ready descriptor kind =
                   watcher.done_ result;
                   watcher.ended <- true))
               (List.rev watch.watchers);
-            Hashtbl.remove watches key);
+            match Hashtbl.find_opt watches key with
+            | Some other when other == watch -> Hashtbl.remove watches key
+            | _ -> ());
         watch.asked <- true))
 
 (* The same for descriptors that others read and close. When it has returned or raised, nobody waits for the descriptor

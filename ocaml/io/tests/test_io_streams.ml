@@ -330,6 +330,14 @@ let cancels =
             | Error `Timeout -> ());
             Flow.copy_string "later" server;
             text "read" "later" (read ())));
+    run_case "a wait for a descriptor that was closed is none for the next one of its number" (fun () ->
+        Switch.run (fun sw ->
+            let client, _server = pair sw in
+            let before = Hashtbl.length Haft_io__loop.watches in
+            Fiber.first (fun () -> ignore (Flow.read_all client)) ignore;
+            check int "while it is open" (before + 1) (Hashtbl.length Haft_io__loop.watches);
+            Flow.close client;
+            check int "when it is closed" before (Hashtbl.length Haft_io__loop.watches)));
     run_case "descriptors of others are waited for, and may be closed and be others next" (fun () ->
         for _ = 1 to 20 do
           let read_end, write_end = Unix.pipe () in
