@@ -18,7 +18,7 @@ LEFT_OUT = {
     "haft_http_cors_options_t": {"origin_count": "of the vector `origins`"},
     "haft_http_proxy_options_t": {"upstreams": "a parameter of its own", "upstream_count": "likewise"},
 }
-LIST = re.compile(r"#define HAFTI_(?:IO|HTTP)_FIELDS\(FIELD, OWN\)(.*?)\nstruct (\w+) \{\n    HAFTI_IO_OPTIONS\((\w+), HAFTI_\w+_FIELDS\)", re.DOTALL)
+LIST = re.compile(r"#define HAFTI_(?:IO|HTTP)_FIELDS\(FIELD, OWN\)(.*?)\nstruct (\w+) \{\n    HAFT_IO_OPTIONS\((\w+), HAFTI_\w+_FIELDS\)", re.DOTALL)
 # (A type may have commas in angle brackets: the name is what stands before the last comma but one.)
 FIELD = re.compile(r"\b(?:FIELD|OWN)\((.+), (\w+), [^,]*\)(?= */\*| *\\| *$)", re.MULTILINE)
 

@@ -94,7 +94,8 @@ let generator height =
 
 type _ Effect.t += Read : char Effect.t | Stop : unit Effect.t
 
-let parsing_dollars lines =
+(* Adds up the dollars of each line of the characters that [next] gives, until another character. *)
+let parsing (next : unit -> char) =
   let rec parse dollars =
     match perform Read with
     | '$' -> parse (dollars + 1)
@@ -103,21 +104,20 @@ let parsing_dollars lines =
         parse 0
     | _ -> perform Stop
   in
-  let fed () =
-    let line = ref 0 and left = ref 0 in
-    try parse 0
-    with effect Read, k ->
-      continue k
-        (if !left > 0 then (
-         decr left;
-         '$')
-        else if !line <= lines then (
-          incr line;
-          left := !line;
-          '\n')
-        else '.')
-  in
+  let fed () = try parse 0 with effect Read, k -> continue k (next ()) in
   summed (fun () -> try fed () with effect Stop, _ -> ())
+
+let parsing_dollars lines =
+  let line = ref 0 and left = ref 0 in
+  parsing (fun () ->
+      if !left > 0 then (
+        decr left;
+        '$')
+      else if !line <= lines then (
+        incr line;
+        left := !line;
+        '\n')
+      else '.')
 
 type _ Effect.t += Operate : int -> unit Effect.t
 

@@ -136,15 +136,56 @@ uintptr_t haft_image_awaits(const haft_image_t *image) {
     return image->awaits;
 }
 
+/* ---- What runs on the fibers ---- */
+
+static HAFTI_COLD __attribute__((noreturn)) void
+occupied(const haft_image_t *image, const haft_fiber_t *fiber, const char *what, const char *by) {
+    haft_effect_t *effect = hafti_effect_in(image->awaits);
+    haft_fail(HAFT_ERROR_NOT_RESUMABLE, effect, fiber,
+              "A copied resumption of the effect '%s' cannot be %s: %s, on which it goes on, %s.",
+              effect->name, what, haft_fiber_label(fiber), by);
+}
+
+/* The fiber at which the chain is suspended that goes over this fiber; NULL: it runs. */
+static haft_fiber_t *suspended_over(haft_fiber_t *fiber) {
+    hafti_scope_t *scope = &fiber->scope;
+    for (; scope != NULL; scope = scope->outer)
+        if (scope->kind == HAFTI_SCOPE_FIBER &&
+            __atomic_load_n(&hafti_fiber_of(scope)->context.gate, __ATOMIC_RELAXED) !=
+                HAFTI_GATE_CLOSED)
+            return hafti_fiber_of(scope);
+    return NULL;
+}
+
+/* Reports that another thread runs a copy, as far as that can be seen. */
+static void check_thread(hafti_thread_t *thread, const haft_image_t *image, const char *what) {
+    haft_fiber_t *fiber = image->fiber;
+    if (HAFTI_LIKELY(__atomic_load_n(&fiber->context.gate, __ATOMIC_RELAXED) != HAFTI_GATE_CLOSED ||
+                     fiber->state != HAFT_FIBER_RUNNING) ||
+        suspended_over(fiber) != NULL)
+        return;
+    const hafti_scope_t *root = &fiber->scope;
+    while (root->outer != NULL)
+        root = root->outer;
+    if (root != &haft_home(thread)->root)
+        occupied(image, fiber, what,
+                 "is run by another thread. One thread at a time uses a computation and its "
+                 "copies");
+}
+
 static void forget(haft_resumption_t k, haft_image_t *image) {
     haft_stage_forget(k.fiber->stage, k.shot);
     release(image);
 }
 
 bool haft_image_forget(haft_resumption_t k, haft_image_t *image) {
-    if (image == NULL || image->cleanups != HAFT_CLEANUPS_NONE)
+    if (image == NULL)
         return false;
-    haft_check_uses(haft_thread_ready(), image->fiber, "dropped");
+    hafti_thread_t *thread = haft_thread_ready();
+    haft_check_uses(thread, image->fiber, "dropped");
+    check_thread(thread, image, "dropped");
+    if (image->cleanups != HAFT_CLEANUPS_NONE)
+        return false;
     forget(k, image);
     return true;
 }
@@ -403,8 +444,6 @@ static haft_image_t *image_at(hafti_thread_t *thread, haft_fiber_t *fiber, haft_
             release(image);
             refuse_frame(fiber, seen.cleanups, seen.pc);
         }
-    } else if (copied && image->cleanups > HAFT_CLEANUPS_COPIED) {
-        refuse_frame(fiber, image->cleanups, (uintptr_t)image->context.pc);
     }
     return image;
 }
@@ -425,7 +464,9 @@ haft_resumption_t haft_image_copy(haft_resumption_t k, haft_image_t *image, haft
     hafti_thread_t *thread = haft_thread_ready();
     if (image == NULL)
         image = image_at(thread, k.fiber, judge, true, all);
-    else if (image->cleanups > HAFT_CLEANUPS_COPIED)
+    else
+        check_thread(thread, image, "copied");
+    if (image->cleanups > HAFT_CLEANUPS_COPIED)
         refuse_frame(k.fiber, image->cleanups, (uintptr_t)image->context.pc);
     uint64_t shot = haft_stamp(thread) | MADE;
     name(k.fiber, shot, image);
@@ -433,25 +474,6 @@ haft_resumption_t haft_image_copy(haft_resumption_t k, haft_image_t *image, haft
 }
 
 /* ---- Setting aside ---- */
-
-static HAFTI_COLD __attribute__((noreturn)) void
-occupied(const haft_image_t *image, const haft_fiber_t *fiber, const char *what, const char *by) {
-    haft_effect_t *effect = hafti_effect_in(image->awaits);
-    haft_fail(HAFT_ERROR_NOT_RESUMABLE, effect, fiber,
-              "A copied resumption of the effect '%s' cannot be %s: %s, on which it goes on, %s.",
-              effect->name, what, haft_fiber_label(fiber), by);
-}
-
-/* The fiber at which the chain is suspended that goes over this fiber; NULL: it runs. */
-static haft_fiber_t *suspended_over(haft_fiber_t *fiber) {
-    hafti_scope_t *scope = &fiber->scope;
-    for (; scope != NULL; scope = scope->outer)
-        if (scope->kind == HAFTI_SCOPE_FIBER &&
-            __atomic_load_n(&hafti_fiber_of(scope)->context.gate, __ATOMIC_RELAXED) !=
-                HAFTI_GATE_CLOSED)
-            return hafti_fiber_of(scope);
-    return NULL;
-}
 
 /* Frees the fibers of the image for other copies: nothing stands on them any more. */
 static void leave_all(const haft_image_t *image) {

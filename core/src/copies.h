@@ -9,6 +9,10 @@ typedef struct haft_image haft_image_t;
 
 #ifdef HAFT_FREESTANDING
 
+HAFTI_INLINE bool haft_stage_is_pooled(const haft_fiber_t *fiber) {
+    (void)fiber;
+    return false;
+}
 HAFTI_INLINE haft_image_t *haft_image_of(haft_resumption_t k) {
     (void)k;
     return NULL;

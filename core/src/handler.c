@@ -146,6 +146,11 @@ static HAFT_UNINSTRUMENTED uint64_t shot_of(const haft_fiber_t *fiber) {
     return __atomic_load_n(&fiber->scope.shot, __ATOMIC_RELAXED);
 }
 
+/* Whether the fiber's header can be read even after the clause has dropped the fiber. */
+HAFTI_INLINE bool header_lasts(const haft_fiber_t *fiber) {
+    return HAFTI_LIKELY(fiber->kind == HAFT_KIND_POOL) || haft_stage_is_pooled(fiber);
+}
+
 /* The fiber that the clause has promised to resume, which need not be its own. */
 HAFTI_INLINE haft_fiber_t *next_of(haft_answer_t answer) {
     return (haft_fiber_t *)(answer.next & ~(uintptr_t)COPY_MARK);
@@ -183,7 +188,7 @@ HAFTI_INLINE unsigned wake_of(haft_answer_t answer) {
 
 /* The loop of the paper. Neither inlined nor cloned: its frames are known by its address. */
 static HAFT_ONE_FUNCTION void *drive(haft_fiber_t *fiber, void *word, unsigned wake) {
-    bool lasts = fiber->kind == HAFT_KIND_POOL;
+    bool lasts = header_lasts(fiber);
     for (;;) {
         hafti_words_t words = HAFTI_LIKELY(wake == HAFTI_WAKE_REPLY)
                                   ? resume(fiber, word)
@@ -200,7 +205,7 @@ static HAFT_ONE_FUNCTION void *drive(haft_fiber_t *fiber, void *word, unsigned w
         answer = promised_by(answer, fiber, shot, lasts);
         if (HAFTI_UNLIKELY(next_of(answer) != fiber)) {
             fiber = next_of(answer);
-            lasts = fiber->kind == HAFT_KIND_POOL;
+            lasts = header_lasts(fiber);
         }
         word = answer.value;
         wake = wake_of(answer);
@@ -208,7 +213,7 @@ static HAFT_ONE_FUNCTION void *drive(haft_fiber_t *fiber, void *word, unsigned w
 }
 
 void *hafti_answer_of_promise(haft_fiber_t *fiber, uint64_t shot, haft_answer_t answer) {
-    bool lasts = fiber->kind == HAFT_KIND_POOL;
+    bool lasts = header_lasts(fiber);
     if (answer.next != 0) {
         answer = promised_by(answer, fiber, shot, lasts);
         return drive(next_of(answer), answer.value, wake_of(answer));

@@ -67,6 +67,11 @@ HAFTI_INLINE bool haft_stage_is_free(const haft_fiber_t *fiber) {
             fiber->handler != NULL);
 }
 
+/* Whether the fiber is a stage whose stack has a guard. */
+HAFTI_INLINE bool haft_stage_is_pooled(const haft_fiber_t *fiber) {
+    return fiber->kind == HAFT_KIND_COPIED && fiber->stage->kind == HAFT_KIND_POOL;
+}
+
 struct haft_image *haft_stage_find_in_table(const haft_stage_t *stage, uint64_t shot);
 HAFTI_INLINE struct haft_image *haft_stage_find(const haft_stage_t *stage, uint64_t shot) {
     if (HAFTI_LIKELY(stage->last.shot == shot && stage->last.image != NULL))

@@ -4,6 +4,7 @@
 
 #include "check.h"
 
+#include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -570,6 +571,12 @@ static size_t resident(void) {
     return (size_t)pages * (size_t)sysconf(_SC_PAGESIZE);
 }
 
+/* The bytes of malloc that are in use. */
+static size_t in_use(void) {
+    struct mallinfo2 now = mallinfo2();
+    return now.uordblks + now.hblkhd;
+}
+
 static void a_million_copies_take_their_frames_and_little_more(void) {
     size_t before = stacks();
     int times = check_times(1000000);
@@ -588,9 +595,40 @@ static void a_million_copies_take_their_frames_and_little_more(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
+static __attribute__((noinline)) intptr_t tick_over(volatile char *frame, intptr_t times) {
+    frame[0] = 1;
+    while (times-- > 0)
+        HAFT_PERFORM(tick);
+    return frame[0];
+}
+static size_t size_of_frame;
+static void *tick_below_a_frame(void *times) {
+    volatile char frame[size_of_frame];
+    return NUMBER(tick_over(frame, VALUE(times)));
+}
+static void copies_of_frames_of_any_size_take_little_more(void) {
+    size_t before = stacks();
+    static const size_t sizes[] = {8, 200, 500, 900, 950, 1000, 1500, 3333, 5000, 20000};
+    int times = check_times(3600); /* the table has just been doubled */
+    many = calloc((size_t)times, sizeof *many);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_of_frame = sizes[i];
+        many_count = 0;
+        size_t memory = in_use();
+        CHECK_EQUAL(VALUE(haft_handle(&copying, NULL, tick_below_a_frame, NUMBER(times))), 1);
+        memory = in_use() - memory;
+        for (int j = 0; j < times; j++)
+            haft_resumption_drop(many[j]);
+        if (check_bare() && memory > (size_t)times * (frames_of_tick + 128))
+            CHECK_EQUAL(memory / (size_t)times, frames_of_tick + 128);
+    }
+    free(many);
+    CHECK_EQUAL(stacks(), before);
+}
+
 /* ---- Threads ---- */
 
-static void *resume_elsewhere(void *k) {
+static void *resume_three(void *k) {
     return NUMBER(go_on(*(haft_resumption_t *)k, 3));
 }
 
@@ -600,7 +638,7 @@ static void a_copy_goes_on_on_another_thread(void) {
     haft_resumption_t copy = haft_resumption_copy(k);
     pthread_t thread;
     void *result;
-    if (pthread_create(&thread, NULL, resume_elsewhere, &copy) != 0)
+    if (pthread_create(&thread, NULL, resume_three, &copy) != 0)
         abort();
     pthread_join(thread, &result);
     CHECK_EQUAL(VALUE(result), -1);
@@ -819,6 +857,87 @@ static void code_of_a_computation_cannot_resume_a_copy_of_it(void) {
     CHECK_EQUAL(stacks(), before);
 }
 
+/* One thread at a time uses a computation and its copies. */
+static int to_main[2], to_other[2];
+static void *wait_for_main(void *unused) {
+    (void)unused;
+    int got = HAFT_PERFORM(keep, 1);
+    char byte = 0;
+    if (got == 1 && (write(to_main[1], &byte, 1) != 1 || read(to_other[0], &byte, 1) != 1))
+        abort();
+    return NUMBER(got);
+}
+static void *resume_one(void *k) {
+    return NUMBER(go_on(*(haft_resumption_t *)k, 1));
+}
+static void copies_of_what_another_thread_runs_are_not_used(void) {
+    size_t before = stacks();
+    haft_resumption_t k = suspended(wait_for_main, NULL);
+    haft_resumption_t other = haft_resumption_copy(k);
+    pthread_t thread;
+    char byte = 0;
+    void *result;
+    if (pipe(to_main) != 0 || pipe(to_other) != 0 ||
+        pthread_create(&thread, NULL, resume_one, &other) != 0 || read(to_main[0], &byte, 1) != 1)
+        abort();
+    CHECK_REPORTS(HAFT_ERROR_NOT_RESUMABLE, "is running. A computation cannot go on", resumes, k);
+    for (int i = 0; i < 2; i++)
+        CHECK_REPORTS(HAFT_ERROR_NOT_RESUMABLE, "is run by another thread. One thread at a time",
+                      i == 0 ? copies : drops, k);
+    if (write(to_other[1], &byte, 1) != 1)
+        abort();
+    pthread_join(thread, &result);
+    CHECK_EQUAL(VALUE(result), 1);
+    CHECK_EQUAL(go_on(haft_resumption_copy(k), 2), 2);
+    CHECK_EQUAL(go_on(k, 3), 3);
+    for (int i = 0; i < 2; i++) {
+        close(to_main[i]);
+        close(to_other[i]);
+    }
+    CHECK_EQUAL(stacks(), before);
+}
+
+/* A clause in place, on the computation's own stack, gives up the other copies: Prolog's cut. */
+static void drop_all_kept(void *state, HAFT_PAYLOAD(tell) * payload) {
+    (void)state, (void)payload;
+    while (kept_count > 0)
+        haft_resumption_drop(kept[--kept_count]);
+}
+HAFT_HANDLER(cutting, NULL, HAFT_TAIL(tell, drop_all_kept));
+static void *keep_and_cut(void *unused) {
+    (void)unused;
+    int got = HAFT_PERFORM(keep, 1);
+    HAFT_PERFORM(tell);
+    return NUMBER(got);
+}
+static void *keep_and_cut_here(void *unused) {
+    return haft_handle(&cutting, NULL, keep_and_cut, unused);
+}
+static void *go_on_under_cutting(void *k) {
+    CHECK_EQUAL(VALUE(haft_handle(&cutting, NULL, resume_three, k)), 3);
+    return k;
+}
+static void a_computation_drops_copies_of_itself(void) {
+    size_t before = stacks();
+    if (CHECK_ADDRESS_SANITIZER)
+        return; /* each of them would have to run the sanitizer's cleanups there */
+    for (int i = 0; i < 4; i++) {
+        haft_resumption_t k = suspended(i < 2 ? keep_and_cut_here : keep_and_cut, NULL);
+        kept[1] = haft_resumption_copy(k);
+        kept[2] = haft_resumption_copy(k);
+        k = haft_resumption_copy(k);
+        kept_count = 3;
+        pthread_t thread;
+        if (i % 2 == 0)
+            (void)go_on_under_cutting(&k);
+        else if (pthread_create(&thread, NULL, go_on_under_cutting, &k) != 0 ||
+                 pthread_join(thread, NULL) != 0)
+            abort();
+        CHECK_EQUAL(kept_count, 0);
+        CHECK_EQUAL(stacks(), before);
+    }
+}
+
 static haft_answer_t promise_and_resume(void *state, HAFT_PAYLOAD(keep) * payload,
                                         haft_resumption_t k) {
     (void)state, (void)payload;
@@ -836,6 +955,53 @@ static void a_promised_computation_is_not_set_aside(void) {
     CHECK_EQUAL(VALUE(haft_handle(&promising, NULL, add_two, NULL)), 10);
     haft_resumption_drop(kept[0]);
     CHECK_EQUAL(stacks(), before);
+}
+
+/* The clause's own resumption, of a computation that goes on as a copy. */
+static haft_answer_t promise_and_forget(void *state, HAFT_PAYLOAD(keep) * payload,
+                                        haft_resumption_t k) {
+    (void)state, (void)payload;
+    kept[kept_count++] = k;
+    if (kept_count == 1)
+        return haft_answer(NUMBER(-1));
+    haft_answer_t promise = haft_tail_resume(k, HAFT_REPLY(keep, 1));
+    (void)promise;
+    return haft_answer(NULL);
+}
+HAFT_HANDLER(forgetting, NULL, HAFT_GENERAL(keep, promise_and_forget));
+static void a_promise_of_a_copy_that_is_not_returned_is_reported(void) {
+    size_t before = stacks();
+    kept_count = 0;
+    CHECK_EQUAL(VALUE(haft_handle(&forgetting, NULL, add_two, NULL)), -1);
+    haft_resumption_t copy = haft_resumption_copy(kept[0]);
+    CHECK_REPORTS(HAFT_ERROR_BAD_ARGUMENT, "has called haft_tail_resume and returned something",
+                  resumes, copy);
+    CHECK_EQUAL(kept_count, 2);
+    CHECK(haft_resumption_effect(kept[1]) == HAFT_ID(keep)); /* unused, as the report was left */
+    haft_resumption_drop(kept[1]);
+    haft_resumption_drop(kept[0]);
+    CHECK_EQUAL(stacks(), before);
+}
+
+/* ---- Kinds of stacks ---- */
+
+static void a_computation_on_a_dense_stack_is_copied(void) {
+    size_t before = stacks();
+    const haft_fiber_options_t options = {.dense = true, .stack_size = 8192};
+    for (int i = 0; i < 3; i++) {
+        kept_count = 0;
+        haft_handle_with(&options, &keeping, NULL, add_two, NUMBER(100));
+        haft_resumption_t k = kept[0], copy = haft_resumption_copy(k);
+        for (int j = 1; j < 5; j++) {
+            kept_count = 0;
+            CHECK_EQUAL(go_on(haft_resumption_copy(j % 2 == 0 ? k : copy), j), -1);
+            CHECK_EQUAL(go_on(haft_resumption_copy(kept[0]), 2), 102 + j * 10);
+            CHECK_EQUAL(go_on(kept[0], 3), 103 + j * 10);
+        }
+        haft_resumption_drop(i % 2 == 0 ? k : copy);
+        haft_resumption_drop(i % 2 == 0 ? copy : k);
+        CHECK_EQUAL(stacks(), before);
+    }
 }
 
 /* A computation whose inner fiber is then resumed by hand. */
@@ -945,9 +1111,34 @@ static void copies_are_not_used_in_a_signal_handler(void) {
     CHECK_ABORTS(copy_in_signal_handler, "cannot be copied in a signal handler");
 }
 
-int main(void) {
-    if (CHECK_THREAD_SANITIZER)
-        return 77;
+/* ---- What tools do not know ---- */
+
+static void copy_one(void) {
+    (void)haft_resumption_copy(suspended(add_two, NULL));
+}
+static void the_thread_sanitizer_knows_no_copies(void) {
+    CHECK_ABORTS(copy_one, "because the thread sanitizer knows no copies of stacks.");
+}
+static void copy_one_with_fake_stacks(void) {
+    setenv("ASAN_OPTIONS", "detect_stack_use_after_return=1", 1);
+    execl("/proc/self/exe", "copy_one", "copy_one", (char *)NULL);
+}
+static void frames_that_the_address_sanitizer_keeps_elsewhere_are_not_copied(void) {
+    if (CHECK_ADDRESS_SANITIZER)
+        CHECK_ABORTS(copy_one_with_fake_stacks,
+                     "because the address sanitizer keeps frames elsewhere: set "
+                     "ASAN_OPTIONS=detect_stack_use_after_return=0.");
+}
+
+int main(int count, char **arguments) {
+    if (count > 1 && strcmp(arguments[1], "copy_one") == 0) {
+        copy_one();
+        return 0;
+    }
+    if (CHECK_THREAD_SANITIZER) {
+        RUN(the_thread_sanitizer_knows_no_copies);
+        return check_end();
+    }
     RUN(a_copy_goes_on_beside_the_original);
     RUN(copies_go_on_in_any_order);
     RUN(copies_of_copies_outlive_what_they_were_made_of);
@@ -964,6 +1155,7 @@ int main(void) {
     RUN(a_copy_whose_frames_may_be_copied_runs_its_cleanups);
     RUN(dropping_copies_of_a_chain_gives_all_stacks_back);
     RUN(a_million_copies_take_their_frames_and_little_more);
+    RUN(copies_of_frames_of_any_size_take_little_more);
     RUN(a_copy_goes_on_on_another_thread);
     RUN(a_copy_is_used_once);
     RUN(a_wrong_reply_leaves_a_copy_as_it_was);
@@ -973,11 +1165,16 @@ int main(void) {
     RUN(stacks_of_other_kinds_are_not_copied);
     RUN(a_frame_with_a_fiber_in_it_is_not_copied);
     RUN(code_of_a_computation_cannot_resume_a_copy_of_it);
+    RUN(a_computation_drops_copies_of_itself);
     RUN(a_promised_computation_is_not_set_aside);
+    RUN(a_promise_of_a_copy_that_is_not_returned_is_reported);
+    RUN(a_computation_on_a_dense_stack_is_copied);
     RUN(a_fiber_that_waits_for_a_resume_is_not_set_aside);
     RUN(a_fiber_that_has_ended_is_dropped_before_a_copy_goes_on);
     RUN(so_many_functions_may_be_promised);
     RUN(what_is_being_unwound_is_not_copied);
     RUN(copies_are_not_used_in_a_signal_handler);
+    RUN(copies_of_what_another_thread_runs_are_not_used);
+    RUN(frames_that_the_address_sanitizer_keeps_elsewhere_are_not_copied);
     return check_end();
 }

@@ -189,6 +189,20 @@ void frames_with_destructors_are_not_copied() {
     CHECK_EQUAL(go_on(copy, 2), 102);
 }
 
+__attribute__((noinline)) int keep_noexcept() noexcept {
+    return HAFT_PERFORM(keep, 1);
+}
+void *through_noexcept(void *) {
+    return number(keep_noexcept());
+}
+void noexcept_functions_are_not_copied() {
+    if (CHECK_ADDRESS_SANITIZER)
+        return;
+    haft_resumption_t k = suspended(through_noexcept);
+    CHECK_CONTAINS(refusal_of_copy(k).c_str(), "in a frame with cleanups or destructors");
+    CHECK_EQUAL(go_on(k, 7), 7);
+}
+
 void code_that_handles_an_exception_is_not_copied() {
     haft_resumption_t k = suspended(in_a_catch);
     CHECK_CONTAINS(refusal_of_copy(k).c_str(), "it is handling an exception");
@@ -228,6 +242,7 @@ int main() {
     RUN(frames_that_catch_exceptions_of_some_types_are_copied);
     RUN(a_catch_of_everything_is_a_cleanup);
     RUN(frames_with_destructors_are_not_copied);
+    RUN(noexcept_functions_are_not_copied);
     RUN(code_that_handles_an_exception_is_not_copied);
     RUN(an_exception_leaves_each_copy_on_its_own);
     return check_end();

@@ -45,11 +45,16 @@ for symbol in $(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $NF); pr
   fi
 done
 
-# libhaft-io stands on what every program has, and what is its own begins with hafti_io_ or hafti_posix_.
-strays=$(grep -rhoE 'hafti_\w+|HAFTI_\w+|haft/(inner|language)' "$HAFT_SOURCE_DIR/io" | grep -Ev '^(hafti_(io|posix)|HAFTI_(IO|POSIX))_' | sort -u)
-if [ -n "$strays" ]; then
-  echo "names that are core's own in io:" $strays
-  status=1
-fi
+# ROOM PREFIX: the library of the room stands on what every program has, and what is its own begins with the prefix.
+stands_on_public_names() {
+  strays=$(grep -rhoE 'hafti_\w+|HAFTI_\w+|haft/(inner|language)' "$HAFT_SOURCE_DIR/$1" |
+    grep -Evi "^hafti_$2" | sort -u)
+  if [ -n "$strays" ]; then
+    echo "names of other libraries' own in $1:" $strays
+    status=1
+  fi
+}
+stands_on_public_names io '(io|posix)_'
+stands_on_public_names http '(http[12]?|tls)(_|$)'
 exit $status
 # SPDX-License-Identifier: MIT

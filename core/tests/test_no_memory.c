@@ -23,13 +23,22 @@ HAFT_EFFECT(stop_with_nothing, void, {});
 HAFT_EFFECT(ask_large, large_t, {});
 HAFT_EFFECT(wait, void, {});
 
-static __thread bool is_empty; /* there is no memory for this thread */
+static __thread bool is_empty;             /* there is no memory for this thread */
+static __thread int allocations_left = -1; /* until it is so; -1: it never is */
+
+static bool has_none(void) {
+    if (allocations_left > 0)
+        allocations_left--;
+    else if (allocations_left == 0)
+        is_empty = true;
+    return is_empty;
+}
 
 #define WITH_NONE(type, name, parameters, arguments, none)                                         \
     type __real_##name parameters;                                                                 \
     type __wrap_##name parameters;                                                                 \
     type __wrap_##name parameters {                                                                \
-        if (!is_empty)                                                                             \
+        if (!has_none())                                                                           \
             return __real_##name arguments;                                                        \
         errno = ENOMEM;                                                                            \
         return none;                                                                               \
@@ -45,6 +54,7 @@ static __thread int reported;
 static void leave(const haft_error_t *error) {
     CHECK_EQUAL(error->code, HAFT_ERROR_NO_MEMORY);
     is_empty = false;
+    allocations_left = -1;
     reported++;
     longjmp(place, 1);
 }
@@ -231,6 +241,84 @@ static void a_fiber_without_memory_for_what_belongs_to_it_is_not_made(void) {
     haft_set_error_handler(NULL);
 }
 
+/* ---- Copies ---- */
+
+HAFT_EFFECT(choose, int, {});
+HAFT_EFFECT(get, int, {});
+enum { COPIES = 12 };
+static haft_resumption_t kept[2 * COPIES + 2];
+static int kept_count;
+static haft_answer_t keep(void *state, HAFT_PAYLOAD(choose) * payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    kept[kept_count++] = k;
+    return haft_answer(NULL);
+}
+static haft_answer_t give_one(void *state, HAFT_PAYLOAD(get) * payload, haft_resumption_t k) {
+    (void)state, (void)payload;
+    return haft_tail_resume(k, HAFT_REPLY(get, 1));
+}
+HAFT_HANDLER(keeping, NULL, HAFT_GENERAL(choose, keep));
+HAFT_HANDLER(giving, NULL, HAFT_GENERAL(get, give_one));
+static void *choose_twice(void *unused) {
+    (void)unused;
+    int first = HAFT_PERFORM(choose) * 10 + HAFT_PERFORM(get);
+    return (void *)(intptr_t)(first * 10 + HAFT_PERFORM(choose));
+}
+static void *choose_inside(void *unused) {
+    return haft_handle(&giving, NULL, choose_twice, unused);
+}
+
+static void copy_all(int unused) {
+    (void)unused;
+    while (kept_count < COPIES) {
+        haft_resumption_t copy = haft_resumption_copy(kept[0]);
+        kept[kept_count++] = copy;
+    }
+}
+static void resume_kept(int at) {
+    CHECK(haft_resumption_resume(kept[at], HAFT_REPLY(choose, at)) == NULL);
+}
+static __attribute__((noinline)) bool succeeds(void (*action)(int), int argument, int allocations) {
+    if (setjmp(place) != 0)
+        return false;
+    allocations_left = allocations;
+    action(argument);
+    allocations_left = -1;
+    is_empty = false;
+    return true;
+}
+/* Resumes one of those that wait, which sets aside what the one before has left. */
+static void go_on(int at, int allocations) {
+    int before = kept_count;
+    if (!succeeds(resume_kept, at, allocations)) {
+        CHECK_EQUAL(kept_count, before);
+        resume_kept(at);
+    }
+    CHECK_EQUAL(kept_count, before + 1);
+}
+static void a_copy_for_which_there_is_no_memory_has_changed_nothing(void) {
+    haft_set_error_handler(leave);
+    int failed = 0;
+    for (int allocations = 0, before = 1; before != 0; allocations++) {
+        reported = 0;
+        kept_count = 0;
+        haft_handle(&keeping, NULL, choose_inside, NULL);
+        (void)succeeds(copy_all, 0, allocations);
+        before = reported;
+        failed += before;
+        int copies = kept_count;
+        for (int i = copies - 1; i >= 0; i--)
+            go_on(i, allocations % 3);
+        for (int i = 0; i < copies; i++) {
+            void *answer = haft_resumption_resume(kept[copies + i], HAFT_REPLY(choose, 5));
+            CHECK_EQUAL((intptr_t)answer, (copies - 1 - i) * 100 + 15);
+        }
+        CHECK_EQUAL(haft_pool_report().stacks, 0);
+    }
+    CHECK(failed >= 3); /* the stages, the image, the table */
+    haft_set_error_handler(NULL);
+}
+
 int main(void) {
     RUN(a_throw_whose_payload_cannot_be_kept_has_changed_nothing);
     RUN(a_throw_of_a_word_needs_no_memory);
@@ -240,5 +328,7 @@ int main(void) {
     RUN(a_resumption_whose_reply_cannot_be_kept_is_not_used_up);
     RUN(a_thread_without_memory_for_its_state_may_try_again);
     RUN(a_fiber_without_memory_for_what_belongs_to_it_is_not_made);
+    if (!CHECK_THREAD_SANITIZER)
+        RUN(a_copy_for_which_there_is_no_memory_has_changed_nothing);
     return check_end();
 }

@@ -6,7 +6,7 @@
 #include "internal.h"
 #include "trace.h"
 
-#include <haft/language.h>
+#include <haft/scopes.h>
 
 #include <stdio.h>
 
@@ -32,7 +32,7 @@ static const haft_http_server_t *group_in(const haft_http_server_t *level,
 static int go_on(const hafti_http_around_t *around, const haft_http_server_t *level,
                  const hafti_http_entry_t *entry, haft_http_request_t *request);
 
-static void pop(hafti_scope_t *const *scope) {
+static void pop(haft_scope_t *const *scope) {
     haft_scope_pop(*scope);
 }
 
@@ -45,7 +45,7 @@ static void pop(hafti_scope_t *const *scope) {
 enum { HANDLERS_AT_ONCE = 4 };
 typedef struct {
     haft_http_handling_t handling; /* must be first: frame_of casts its address */
-    hafti_scope_t scope;
+    haft_scope_t scope;
 } pushed_t;
 typedef struct {
     haft_return_t leaving;
@@ -62,7 +62,7 @@ static frame_t *frame_of(const haft_http_handling_t *handling) {
 }
 
 static intptr_t landed(intptr_t code, intptr_t uncaught) {
-    hafti_thread()->globals->uncaught = (unsigned)uncaught;
+    haft_set_exceptions_in_flight((unsigned)uncaught);
     return code != -ECANCELED ? code : haft_io_unwind_cancelled();
 }
 
@@ -98,14 +98,14 @@ ON_THE_STACK __attribute__((noinline)) static int go_on_under(const hafti_http_a
                                                               const hafti_http_entry_t *entry,
                                                               haft_http_request_t *request) {
     frame_t frame;
-    frame.uncaught = hafti_thread()->globals->uncaught;
+    frame.uncaught = haft_exceptions_in_flight();
     for (unsigned i = 0; i < HANDLERS_AT_ONCE && around != NULL && around->handler != NULL; i++) {
         pushed_t *pushed = &frame.pushed[i];
         pushed->handling = (haft_http_handling_t){request, around->argument};
         haft_scope_push(&pushed->scope, &around->handler->handles, &pushed->handling);
         around = around->inner;
     }
-    __attribute__((cleanup(pop), unused)) hafti_scope_t *first = &frame.pushed[0].scope;
+    __attribute__((cleanup(pop), unused)) haft_scope_t *first = &frame.pushed[0].scope;
     return go_on(around, level, entry, request);
 }
 

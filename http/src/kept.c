@@ -108,8 +108,14 @@ static void show_answer(const char *before, const struct iovec *answer) {
     fprintf(stderr, "%s %d %s\n", before, status, hafti_http_reason_of(status));
     if (at != NULL)
         fwrite(at + 1, 1, (size_t)(end - at - 1), stderr);
-    if (end[-1] != '\n')
+    if (answer->iov_len != 0 && end[-1] != '\n')
         fputc('\n', stderr);
+}
+
+/* Whether the answer's first line, which ends there, tells that a part of the body is missing. */
+static bool is_cut(const char *line, const char *end) {
+    static const char cut[] = {' ', 'c', 'u', 't'};
+    return end - line >= (ptrdiff_t)sizeof cut && memcmp(end - sizeof cut, cut, sizeof cut) == 0;
 }
 
 /* How much of the answer's body a replay compares: as much as was kept. */
@@ -118,7 +124,7 @@ static size_t most_of_answer(void) {
     haft_io_kept_found(&asked, &was);
     const char *at = was.iov_base, *end = at + was.iov_len;
     const char *line = memchr(at, '\n', was.iov_len);
-    if (line == NULL || line[-1] != 't')
+    if (line == NULL || !is_cut(at, line))
         return SIZE_MAX;
     while (line != NULL && line + 1 < end && line[1] != '\n')
         line = memchr(line + 1, '\n', (size_t)(end - line - 1));
@@ -211,11 +217,21 @@ static void write_kept(haft_http_request_t *request, const kept_t *kept,
     free(asked.bytes);
 }
 
-/* A request that is cut off at the end of its server's time of grace has not failed by itself, and
-   would not in a replay. */
+/* Whether the handler has learned that its client has gone. An answer of FAILURES that cannot be
+   sent was made before. */
+static bool is_left(const haft_http_request_t *request) {
+    const hafti_http_answer_t *given = &request->answer;
+    int of_body = request->message.error;
+    return of_body == -EPIPE || of_body == -ECONNRESET ||
+           (given->failed && request->failure == NULL && given->status < FAILURES);
+}
+
+/* A request that is cut off at the end of its server's time of grace, or whose client goes, has not
+   failed by itself, and would not in a replay. */
 void hafti_http_kept_end(haft_http_request_t *request, bool is_lost) {
     kept_t *kept = request->kept;
-    if (kept->tape != NULL && atomic_load(&request->server->cutting)) {
+    bool is_cut_off = atomic_load(&request->server->cutting);
+    if (kept->tape != NULL && (is_cut_off || (!kept->is_wanted && is_left(request)))) {
         hafti_http_kept_forget(request);
         return;
     }

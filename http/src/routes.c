@@ -90,15 +90,32 @@ static bool next_of_path(hafti_http_text_t *path, hafti_http_text_t *part) {
     return true;
 }
 
+/* Whether a name of a pattern stands in it again. */
+static bool has_twice(hafti_http_text_t path) {
+    bool is_rest;
+    for (hafti_http_text_t part; next_of_path(&path, &part);) {
+        hafti_http_text_t name = name_in(part, &is_rest), after = path;
+        for (hafti_http_text_t other; name.size != 0 && next_of_path(&after, &other);) {
+            hafti_http_text_t its = name_in(other, &is_rest);
+            if (its.size == name.size && memcmp(its.bytes, name.bytes, name.size) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 static const char *mistake_in_pattern(hafti_http_text_t path) {
     size_t parts = 0, captures = 0;
     const char *mistake = NULL;
+    hafti_http_text_t whole = path;
     for (hafti_http_text_t part; mistake == NULL && next_of_path(&path, &part); parts++) {
         mistake = mistake_in(part, path.bytes == NULL);
         captures += part.size != 0 && *part.bytes == '{';
     }
     if (mistake == NULL && (parts > HAFTI_HTTP_PARTS || captures > HAFTI_HTTP_CAPTURES))
         mistake = "the path has too many parts";
+    if (mistake == NULL && has_twice(whole))
+        mistake = "a name stands there twice: give each {name} its own";
     return mistake;
 }
 

@@ -81,7 +81,18 @@ static void set_signals(running_t *running, bool stops) {
 
 static const haft_http_run_options_t defaults = {0};
 
+static bool may_be_waited_for(int signal) {
+    sigset_t set;
+    sigemptyset(&set);
+    return signal != SIGKILL && signal != SIGSTOP && sigaddset(&set, signal) == 0;
+}
+
 static int check(haft_http_server_t *server, const haft_http_run_options_t *options) {
+    if (options->restart_signal != 0 && !may_be_waited_for(options->restart_signal))
+        return hafti_http_refuse(server, -EINVAL, "haft_http_server_run",
+                                 "cannot serve: restart_signal is %d, for which no program can "
+                                 "wait: write another one, such as SIGUSR2, or 0 for none",
+                                 options->restart_signal);
     if (options->unready_time >= 0 && options->watchdog >= 0 &&
         options->threads >= HAFT_HTTP_EACH_PROCESSOR)
         return 0;
@@ -90,6 +101,23 @@ static int check(haft_http_server_t *server, const haft_http_run_options_t *opti
                              options->unready_time < 0 ? "unready_time"
                              : options->watchdog < 0   ? "watchdog"
                                                        : "threads");
+}
+
+/* Blocks the signals that are waited for, and SIGPIPE, so that a service goes on when nobody reads
+   its log any more. */
+static void block_signals(const running_t *running, sigset_t *before) {
+    sigset_t blocked = running->signals;
+    sigaddset(&blocked, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &blocked, before);
+}
+
+static void unblock_signals(const sigset_t *before) {
+    sigset_t broken;
+    sigemptyset(&broken);
+    sigaddset(&broken, SIGPIPE);
+    if (sigismember(before, SIGPIPE) != 1) /* one that has come is not for the program */
+        sigtimedwait(&broken, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, before, NULL);
 }
 
 int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_server_t *server) {
@@ -110,9 +138,9 @@ int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_
                                  .keep_requests = options->keep_requests};
     sigset_t before;
     set_signals(&running, true);
-    pthread_sigmask(SIG_BLOCK, &running.signals, &before);
+    block_signals(&running, &before);
     int code = haft_io_run_with(&how, listen_and_serve, &running);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    unblock_signals(&before);
     if (code == 0 || code == -ECANCELED)
         return running.code;
     log_end(server, code);

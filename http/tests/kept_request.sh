@@ -58,6 +58,10 @@ with open(f'{work}/of_terminal', 'wb') as file:
     file.write(of_terminal)
 assert 'User\\x1bAgent' in output(*tool, f'{work}/of_terminal')
 assert 'no record' in output(*tool, tool[1], code=1)
+if os.path.exists('/dev/full'):
+    with open('/dev/full', 'wb') as full:
+        done = subprocess.run([*tool, kept], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr) == (1, 'haft-replay: standard output: No space left on device\n'), done
 END
 
 # The bug is mended: the test passes.

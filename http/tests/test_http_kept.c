@@ -4,9 +4,12 @@
  * one thread and on two, with questions to another service over connections that earlier requests
  * have opened, or to a name of several addresses, with tasks of their own, with a body, with a
  * failure that unwinds, with an answer that is larger than what may be kept. A request that is cut
- * off at the end of the time of grace is not kept. The program serves and asks itself in a child, and starts itself once more
- * for each replay. Files of an earlier process stay.
+ * off at the end of the time of grace is not kept, and neither is one whose handler has learned
+ * that its client has gone. A corrupt record is answered otherwise. The folder has to be writable
+ * for the effective user. The program serves and asks itself in a child, and starts itself once
+ * more for each replay. Files of an earlier process stay.
  */
+#define _GNU_SOURCE /* memmem, setresuid */
 #ifdef CHECK_HTTP2
 #    include "check_http2.h"
 #else
@@ -172,6 +175,31 @@ static int use_memory(haft_http_request_t *request, void *unused) {
     return file >= 0 ? -EIO : file;
 }
 
+/* Its client goes while the handler reads, writes, or is at something else. */
+static int be_left(haft_http_request_t *request, void *unused) {
+    const char *how = haft_http_request_query(request, "how");
+    static char bytes[16000];
+    (void)unused;
+    if (strcmp(how, "unaware") == 0) {
+        haft_io_sleep(20 * HAFT_IO_MILLISECOND);
+        return -EIO;
+    }
+    if (strcmp(how, "writes") == 0) {
+        CHECK(haft_http_answer_begin(request, 200, NULL, HAFT_HTTP_UNKNOWN_SIZE) == 0);
+        while (haft_http_answer_write(request, bytes, sizeof bytes) == 0)
+            continue;
+        haft_io_fail(-EIO, "half of an answer");
+    }
+    if (strcmp(how, "wished") == 0)
+        CHECK(haft_http_request_keep(request) || getenv("HAFT_IO_REPLAY") != NULL);
+    while (haft_http_request_read(request, bytes, sizeof bytes) > 0)
+        continue;
+    if (strcmp(how, "fails") == 0)
+        haft_io_fail(-EIO, "half of a body");
+    return strcmp(how, "answers") == 0 ? haft_http_answer_text(request, 500, "half of a body")
+                                       : -EIO;
+}
+
 /* A stream is on no record. */
 static int become_stream(haft_http_request_t *request, void *unused) {
     (void)unused;
@@ -203,6 +231,8 @@ static haft_http_server_t *make_server(void) {
     haft_http_server_get(server, "/memory", use_memory, NULL);
     haft_http_server_get(server, "/quiet", be_quiet, NULL);
     haft_http_server_get(server, "/stream", become_stream, NULL);
+    haft_http_server_get(server, "/left", be_left, NULL);
+    haft_http_server_post(server, "/left", be_left, NULL);
     return server;
 }
 
@@ -236,6 +266,54 @@ static void *ask_http2(void *unused) {
     hear_whole(&of_http2, ask(&of_http2, "GET", "/all"));
     hear_whole(&of_http2, ask(&of_http2, "GET", "/memory"));
     hear_whole(&of_http2, ask_with(&of_http2, "POST", "/body", "", body, sizeof body, NULL));
+    close_client(&of_http2);
+#endif
+    return unused;
+}
+
+static const char *const left_while_reading[] = {"fails", "returns", "answers", "wished"};
+enum { LEFT_WHILE_READING = sizeof left_while_reading / sizeof left_while_reading[0] };
+
+static void leave(const char *question, bool stays_a_while) {
+    char heard[1000];
+    HAFT_IO_SCOPED_DESCRIPTOR int connection = haft_io_connect_tcp("127.0.0.1", port);
+    haft_io_write_all(connection, question, strlen(question));
+    if (stays_a_while)
+        CHECK(haft_io_read(connection, heard, sizeof heard) > 0);
+}
+static void *ask_http1_and_leave(void *unused) {
+    char question[200];
+    for (int i = 0; i < LEFT_WHILE_READING; i++) {
+        snprintf(question, sizeof question,
+                 "POST /left?how=%s HTTP/1.1\r\nHost: here\r\nContent-Length: 10\r\n\r\nhalf",
+                 left_while_reading[i]);
+        leave(question, false);
+    }
+    leave("GET /left?how=writes HTTP/1.1\r\nHost: here\r\n\r\n", true);
+    leave("GET /left?how=unaware HTTP/1.1\r\nHost: here\r\n\r\n", false);
+    return unused;
+}
+
+static void *ask_http2_and_leave(void *unused) {
+#ifdef CHECK_HTTP2
+    static client_t of_http2;
+    static const char body[100000]; /* more than what the window lets through */
+    static const char *const without_body[] = {"/left?how=writes", "/left?how=unaware"};
+    open_client(&of_http2, port, NULL, 0);
+    for (int i = 0; i < LEFT_WHILE_READING + 2; i++) {
+        char path[40];
+        int32_t id;
+        snprintf(path, sizeof path, "/left?how=%s", left_while_reading[i % LEFT_WHILE_READING]);
+        if (i < LEFT_WHILE_READING)
+            id = ask_with(&of_http2, "POST", path, "", body, sizeof body, NULL);
+        else
+            id = ask(&of_http2, "GET", without_body[i - LEFT_WHILE_READING]);
+        say(&of_http2);
+        if (i >= LEFT_WHILE_READING)
+            hear_whole(&of_http2, ask(&of_http2, "GET", "/quiet"));
+        nghttp2_submit_rst_stream(of_http2.session, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+        hear_whole(&of_http2, ask(&of_http2, "GET", "/quiet"));
+    }
     close_client(&of_http2);
 #endif
     return unused;
@@ -338,13 +416,78 @@ static void check_words(bool is_so, const char *path, const char *words) {
     CHECK(is_so);
 }
 
+/* ---- Corrupt records ---- */
+
+typedef struct {
+    char bytes[1 << 17];
+    size_t size;
+} record_t;
+
+/* The place behind the entry of a request, its answer or its command (io/src/tape/tape.c). */
+static char *behind(char *entry) {
+    size_t size = 0;
+    char *at = entry + 3;
+    for (unsigned shift = 0;; shift += 7, at++) {
+        size |= (size_t)(*at & 0x7f) << shift;
+        if ((*at & 0x80) == 0)
+            return at + 1 + size;
+    }
+}
+
+static void take_out(record_t *record, char *from, const char *to) {
+    memmove(from, to, (size_t)(record->bytes + record->size - to));
+    record->size -= (size_t)(to - from);
+}
+
+static size_t replay_corrupt(const record_t *record) {
+    static char words[1 << 17];
+    char path[200];
+    snprintf(path, sizeof path, "%s/.corrupt", folder);
+    int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    CHECK(write(file, record->bytes, record->size) == (ssize_t)record->size);
+    close(file);
+    int code = replay(path, "same", words, sizeof words);
+    check_words(code == 1 && strstr(words, "answered otherwise: not as expected") != NULL, path,
+                words);
+    unlink(path);
+    return strlen(words);
+}
+
+/* The record has an answer of which only a part was kept, behind the head of an entry: three bytes,
+   and three of the size. */
+static void check_corrupt(const char *path) {
+    static record_t whole, record;
+    int file = open(path, O_RDONLY);
+    whole.size = (size_t)read(file, whole.bytes, sizeof whole.bytes);
+    close(file);
+    const char *found = memmem(whole.bytes, whole.size, "500 cut\n", 8);
+    CHECK(found != NULL);
+    char *answer = record.bytes + (found - whole.bytes), *entry = answer - 6;
+    record = whole;
+    memcpy(answer, "500 put\n", 8); /* so it is compared with the whole answer */
+    CHECK(replay_corrupt(&record) > 29999 + 40000);
+    memcpy(answer, "\n00 cut\n", 8);
+    replay_corrupt(&record);
+    record = whole;
+    take_out(&record, answer, behind(entry));
+    answer[-3] = 0;
+    take_out(&record, answer - 2, answer);
+    replay_corrupt(&record);
+    record = whole;
+    take_out(&record, entry, behind(behind(entry))); /* the command, too */
+    replay_corrupt(&record);
+}
+
+static bool checks_corrupt;
+
 /* Which of the requests it is: a bit. */
 static unsigned check_file(const char *path, int threads) {
-    static const char *const targets[] = {"/fails", "/all", "/body", "/memory", "/long"};
+    static const char *const targets[] = {"/fails", "/all",    "/body", "/memory",
+                                          "/long",  "unaware", "wished"};
     char words[1 << 17];
     unsigned seen = 0;
     int code = replay(path, "same", words, sizeof words);
-    for (unsigned i = 0; i < 5; i++)
+    for (unsigned i = 0; i < sizeof targets / sizeof *targets; i++)
         seen |= (unsigned)(strstr(words, targets[i]) != NULL) << i;
     if (seen == 1 << 3) { /* it has not been asked before there, so it answers otherwise */
         check_words(code == 1 && strstr(words, "answered otherwise: not as expected") != NULL &&
@@ -366,6 +509,8 @@ static unsigned check_file(const char *path, int threads) {
     bool fails = seen != 1 << 1;
     code = replay(path, "success", words, sizeof words);
     check_words(code == (fails ? 1 : 0), path, words);
+    if (checks_corrupt && seen == 1 << 4)
+        check_corrupt(path);
     code = replay(path, seen == 1 ? "503" : fails ? "500" : "200", words, sizeof words);
     check_words(code == 0, path, words);
     return seen;
@@ -398,6 +543,37 @@ static void check(void *(*asking)(void *), int threads, size_t size, unsigned ex
     CHECK(check_files(threads) == expected);
 }
 
+/* ---- The folder ---- */
+
+static void *do_nothing(void *unused) {
+    return unused;
+}
+
+/* How a run that keeps requests ends, in a folder of root's alone; 77: the users cannot be had. */
+static int run_as(uid_t real, uid_t effective) {
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        haft_io_run_options_t how = {.keep_requests = folder};
+        _exit(setresuid(real, effective, effective) != 0
+                  ? 77
+                  : -haft_io_run_with(&how, do_nothing, NULL));
+    }
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 100 + WTERMSIG(status);
+}
+
+static void check_users(void) {
+    enum { NOBODY = 65534 };
+    if (geteuid() != 0 || mkdir(folder, 0700) != 0)
+        return;
+    int code = run_as(0, NOBODY);
+    CHECK(code == 77 || code == EACCES);
+    code = run_as(NOBODY, 0);
+    CHECK(code == 77 || code == 0);
+    rmdir(folder);
+}
+
 int main(int count, char **arguments) {
     program = arguments[0];
     if (count > 1) /* where HAFT_IO_REPLAY names a request */
@@ -405,17 +581,22 @@ int main(int count, char **arguments) {
     const char *place = getenv("TMPDIR");
     snprintf(folder, sizeof folder, "%.30s/haft-http-kept.%d", place != NULL ? place : "/tmp",
              (int)getpid());
+    check_users();
     check(ask_http1, 1, 0, 0x1f);
     check(ask_http1, 2, 0, 0x1f);
+    checks_corrupt = true;
     check(ask_http1, 1, 29999, 0x1b); /* without the body of 30,000 bytes */
+    checks_corrupt = false;
+    check(ask_http1_and_leave, 1, 0, 0x60);
     check(ask_for_stream, 1, 0, 0);
     serve_in_child(serve_and_cut_off, NULL, 1, 0);
     CHECK(check_files(1) == 0);
 #ifdef CHECK_HTTP2
     check(ask_http2, 1, 0, 0x7);
     check(ask_http2, 2, 0, 0x7);
+    check(ask_http2_and_leave, 1, 0, 0x60);
 #else
-    (void)ask_http2;
+    (void)ask_http2, (void)ask_http2_and_leave;
 #endif
     rmdir(folder);
     return 0;

@@ -46,6 +46,9 @@ static void check_routes(void) {
     REFUSES(haft_http_server_get(group, "/x{a}", say_short, NULL), EINVAL,
             "haft_http_server_route: no route GET /api/x{a}: braces stand around a whole part, "
             "with a name in them: {name}");
+    REFUSES(haft_http_server_get(server, "/lists/{id}/items/{id}", say_short, NULL), EINVAL,
+            "haft_http_server_route: no route GET /lists/{id}/items/{id}: a name stands there "
+            "twice: give each {name} its own");
     REFUSES(haft_http_server_route(server, "BREW", "/tea", say_short, NULL), EINVAL,
             "haft_http_server_route: no route BREW /tea: that is no method that requests can have "
             "(CONNECT: haft_http_server_on_connect)");
@@ -200,11 +203,15 @@ static void *serve_wrongly(void *unused) {
 static void check_running(void) {
     const haft_http_run_options_t negative = {.listen = "127.0.0.1:0", .unready_time = -1},
                                   nowhere = {.listen = "127.0.0.1"},
-                                  no_pages = {.listen = "127.0.0.1:0", .debug_listen = "here"};
+                                  no_pages = {.listen = "127.0.0.1:0", .debug_listen = "here"},
+                                  deaf = {.listen = "127.0.0.1:0", .restart_signal = SIGKILL};
     REFUSES(
         haft_http_server_run_with(&negative, server), EINVAL,
         "haft_http_server_run: cannot serve: unready_time is negative: leave it out, or write a "
         "positive one");
+    REFUSES(haft_http_server_run_with(&deaf, server), EINVAL,
+            "haft_http_server_run: cannot serve: restart_signal is 9, for which no program can "
+            "wait: write another one, such as SIGUSR2, or 0 for none");
     REFUSES(haft_http_server_run_with(&nowhere, server), EINVAL,
             "haft_http_server_run: cannot listen at 127.0.0.1: write host:port, [address]:port, "
             ":port, unix:/path or systemd");

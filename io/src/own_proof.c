@@ -155,9 +155,13 @@ static void *prove_here(void *unused) {
     return unused;
 }
 
-/* The threads are waited for: here, and not by a task's wait. */
+/* The threads are waited for: here, and not by a task's wait. (A program without tasks that is
+   linked with the archive may lack the default of the effect.) */
 static void prove_once(void) {
-    HAFT_PERFORM(haft_io_block_thread, prove_here, NULL);
+    if (hafti_io_this_task() != NULL)
+        HAFT_PERFORM(haft_io_block_thread, prove_here, NULL);
+    else
+        prove_here(NULL);
 }
 
 const char *hafti_io_own_threads_refused(void) {

@@ -14,6 +14,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -88,13 +89,7 @@ static const hafti_io_backend_t *const backends[] = {
 #endif
     &hafti_io_epoll};
 
-static int choose_backend(hafti_io_worker_t *worker, const char *name) {
-    if (worker->simulated != NULL)
-        return start_backend(worker, worker->simulated->backend);
-    if (name == NULL)
-        name = getenv("HAFT_IO_BACKEND");
-    if (name != NULL && name[0] == '\0')
-        name = NULL;
+static int start_named(hafti_io_worker_t *worker, const char *name) {
     int code = -EINVAL;
     for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++) {
         if (name != NULL && strcmp(name, backends[i]->name) != 0)
@@ -103,6 +98,21 @@ static int choose_backend(hafti_io_worker_t *worker, const char *name) {
         if (code == 0)
             return 0;
     }
+    return code;
+}
+
+static int choose_backend(hafti_io_worker_t *worker, const char *name) {
+    if (worker->simulated != NULL)
+        return start_backend(worker, worker->simulated->backend);
+    const char *asked = name == NULL ? getenv("HAFT_IO_BACKEND") : NULL;
+    if (name == NULL)
+        name = asked;
+    int code = start_named(worker, name != NULL && name[0] != '\0' ? name : NULL);
+    if (code != 0 && asked != NULL && asked[0] != '\0')
+        dprintf(STDERR_FILENO,
+                "haft-io: no run begins with HAFT_IO_BACKEND=%s: %s. Set epoll, io_uring where the "
+                "library has it, or nothing for the best.\n",
+                asked, code == -EINVAL ? "there is no such back end" : strerror(-code));
     return code;
 }
 
@@ -204,7 +214,7 @@ static int run_tasks(hafti_io_crew_t *crew, unsigned threads, void *(*main)(void
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     if (crew->watchdog != NULL)
         hafti_io_watchdog_stop(crew); /* It interrupts threads that are there. */
-    for (unsigned i = 1; i < crew->count; i++)
+    for (unsigned i = 1; i < crew->count && !first->forked; i++) /* a child has none of them */
         pthread_join(others[i].id, NULL);
     for (unsigned i = 0; i < crew->count; i++)
         HAFTI_IO_CHECK(ended, crew->workers[i]);

@@ -430,6 +430,35 @@ static void a_child_forked_while_a_dump_is_asked_for_has_runs_of_its_own(void) {
     CHECK_EQUAL(status, 0);
 }
 
+/* The child returns from the first task, too; a thread that it joined then would not be there. */
+static pid_t forked = -1;
+static int joined_in_child;
+int __real_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_join(pthread_t thread, void **result) {
+    if (forked != 0)
+        return __real_pthread_join(thread, result);
+    joined_in_child++;
+    return 0;
+}
+static void *fork_here(void *unused) {
+    forked = fork();
+    return unused;
+}
+static void a_child_of_fork_ends_its_run_without_the_threads_of_its_parent(void) {
+    if (!check_follows_children())
+        return;
+    for (int threads = 1; threads <= most_threads(); threads++) {
+        haft_io_run_options_t options = {.threads = threads, .watchdog = 10 * HAFT_IO_MILLISECOND};
+        int status = -1, code = haft_io_run_with(&options, fork_here, NULL);
+        if (forked == 0)
+            _exit(code == 0 ? joined_in_child : 100);
+        CHECK_EQUAL(code, 0);
+        CHECK_EQUAL(waitpid(forked, &status, 0), forked);
+        CHECK_EQUAL(status, 0);
+    }
+}
+
 void *hold_the_thread(void *unused);
 __attribute__((noinline)) void *hold_the_thread(void *unused) {
     haft_io_task_set_name("the miner");
@@ -551,6 +580,7 @@ int main(void) {
     RUN(backtraces_are_safe_while_others_go_on);
     RUN(a_signal_writes_the_dump);
     RUN(a_child_forked_while_a_dump_is_asked_for_has_runs_of_its_own);
+    RUN(a_child_of_fork_ends_its_run_without_the_threads_of_its_parent);
     RUN(a_watchdog_names_who_holds_a_thread);
     RUN(a_watchdog_names_who_blocks_a_thread);
     RUN(a_process_that_is_stopped_holds_no_thread);

@@ -732,6 +732,19 @@ static void an_empty_choice_of_a_backend_is_none(void) {
         unsetenv("HAFT_IO_BACKEND");
     free(before);
 }
+static void run_on_no_backend(void) {
+    setenv("HAFT_IO_BACKEND", "carrier pigeon", 1);
+    CHECK_EQUAL(haft_io_run(do_nothing, NULL), -EINVAL);
+}
+static void an_unknown_backend_of_the_environment_is_named(void) {
+    check_child_t child = check_child(run_on_no_backend);
+    CHECK_EQUAL(child.signal, 0);
+    CHECK_EQUAL(child.status, 0);
+    CHECK(strcmp(child.output,
+                 "haft-io: no run begins with HAFT_IO_BACKEND=carrier pigeon: there is no such "
+                 "back end. Set epoll, io_uring where the library has it, or nothing for the "
+                 "best.\n") == 0);
+}
 static void a_run_inside_a_run_and_an_unknown_backend_are_refused(void) {
     CHECK_RUNS(run_inside);
     CHECK_EQUAL(
@@ -1349,6 +1362,7 @@ int main(void) {
     RUN(a_tree_of_tasks_that_set_events_begins_a_branch_at_a_time);
     RUN(a_wait_for_a_task_ends_with_its_event_wherever_the_task_is);
     RUN(a_wait_for_a_task_is_cancelled);
+    RUN(an_unknown_backend_of_the_environment_is_named);
     RUN(a_run_inside_a_run_and_an_unknown_backend_are_refused);
     RUN(an_empty_choice_of_a_backend_is_none);
     RUN(very_many_tasks_wait_and_are_unwound_on_stacks_of_either_kind);

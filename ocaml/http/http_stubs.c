@@ -90,7 +90,7 @@ value haft_ocaml_http_server_free(value pointer) {
 }
 
 value haft_ocaml_http_set_limits(value pointer, value limits);
-/* In the order of Limits.t in haft_http.ml; 0: the default. */
+/* In the order of Limits.t in haft_http__serving.ml; 0: the default. */
 value haft_ocaml_http_set_limits(value pointer, value limits) {
     const server_t *server = haft_ocaml_to_pointer(pointer);
     const haft_http_limits_t all = {

@@ -2,7 +2,7 @@
 (* The loop: tasks of OCaml as continuations in a queue (haft_io__tasks.ml), in a task of libhaft-io, its carrier.
 
    The loop resumes one after the other. It lets the tasks of C go first after [turn] of them, and when there is none
-   it sleeps in libhaft-io until something is done there (loop_stubs.c) or the earliest timer is due.
+   it sleeps in libhaft-io until something is done there (work_stubs.c) or the earliest timer is due.
 
    Invariants
    - [!here] is the lane of the carrier that runs, and its [running] the task that runs on it, or ran last. (A task of
@@ -338,7 +338,7 @@ and watcher = { mutable ended : bool; done_ : (int, exn) result -> unit }
 
 let watches : (int, watch) Hashtbl.t = Hashtbl.create 64
 
-(* The kinds of waits of loop_stubs.c. *)
+(* The kinds of waits of readiness_stubs.c. *)
 let for_reading = 0
 let for_writing = 1
 let perhaps_for_reading = 2

@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The loop of OCaml's tasks runs in a task of libhaft-io: OCaml code that resumes one continuation
- * after the other (haft_io__loop.ml), and waits for an event of libhaft-io when there is none. This
- * file begins the waits of OCaml tasks, which take no stack of OCaml's:
- *
- *   readiness of a descriptor | a task of C that rests (haft_io_rest): 0.5 KiB, and no stack where
- *                             |   the back end can do without; under io_uring after 50 ms
- *   work that blocks          | a task of C on a stack: files, names, a connect
- *   time                      | nothing here: the loop's wait ends at the earliest of its times
- *   another OCaml task        | nothing here
- *
- * Such a task of C puts what it has done into the list `done`, and sets the event. It holds no
- * value of OCaml but a number, the slot, so that the collector need not know of it.
+ * after the other (haft_io__loop.ml), and waits for an event of libhaft-io when there is none.
+ * work_stubs.c begins the waits of OCaml tasks.
  *
  * The tasks of C that serve the loop belong to a scope that the first task of the run has opened,
  * which closes it when the loop has ended. The tasks in which the loop runs are in no body of a
@@ -39,7 +30,7 @@
  *
  * No cancel unwinds a stack with frames of OCaml: its task has its cancels returned.
  */
-#include "stubs.h"
+#include "loop.h"
 
 #include <haft/shown.h>
 
@@ -50,16 +41,15 @@
 #undef CAML_INTERNALS
 
 #include <errno.h>
-#include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
+
+typedef haft_ocaml_loop_t loop_t;
+loop_t *haft_ocaml_the_loop;
 
 typedef struct carrier {
     haft_io_gate_t gate; /* must be first: callbacks cast its address to the struct */
-    struct loop *loop;
+    loop_t *loop;
     haft_io_task_t *task;
     haft_io_event_t turn; /* ends the parking */
     value lane;           /* OCaml's record of it, a root */
@@ -75,32 +65,11 @@ typedef struct guest {
     bool in_section; /* it waits in a blocking section */
 } guest_t;
 
-typedef struct loop {
-    haft_io_event_t woken;
-    haft_io_event_t asked;  /* for the first task, which begins and ends carriers */
-    haft_io_scope_t *scope; /* of the tasks that serve */
-    carrier_t *current, *parked, *ended_carriers;
-    intptr_t carriers_count, away_count, parked_count;
-    haft_io_task_t **waiting; /* in C, by the numbers of the OCaml tasks on their stacks */
-    size_t waiting_count;
-    bool ended;
-    haft_ocaml_work_t *done, **done_end;
-    bool cancelled;
-    bool rests_late;       /* see comes_soon */
-    value *carry;          /* the function of OCaml that runs the loop in a carrier, a root */
-    const void *below;     /* haft_ocaml_last_frame() of what has called the run */
-    int set;               /* of epoll, for descriptors of others; -1: there is none yet */
-    struct others *others; /* by their numbers */
-    size_t others_count;
-} loop_t;
-static loop_t *the_loop;         /* NULL: there is no run; under OCaml's lock */
-static haft_ocaml_work_t *taken; /* until the next is, or the run ends */
-
 /* ---- OCaml's lock and signals ---- */
 
 static bool release_lock(void) {
     if (caml_check_pending_actions()) {
-        haft_io_event_set(&the_loop->woken);
+        haft_io_event_set(&haft_ocaml_the_loop->woken);
         return false;
     }
     caml_enter_blocking_section_no_pending();
@@ -110,7 +79,7 @@ static bool release_lock(void) {
 static void take_lock(void) {
     caml_leave_blocking_section();
     if (caml_check_pending_actions())
-        haft_io_event_set(&the_loop->woken);
+        haft_io_event_set(&haft_ocaml_the_loop->woken);
 }
 
 /* ---- For debuggers ---- */
@@ -146,15 +115,6 @@ value haft_ocaml_io_show(value reference, value tasks_of_loop) {
 }
 
 /* ---- The run ---- */
-
-static void free_work(haft_ocaml_work_t *work) {
-    if (work == NULL)
-        return;
-    if (work->free != NULL)
-        work->free(work);
-    else
-        free(work);
-}
 
 /* The fields of a lane (haft_io__loop.ml); of `tasks`, a task and a context (haft_io__tasks.ml). */
 enum { RUNNING, LEFT };
@@ -194,7 +154,7 @@ static bool is_cancelled(intnat number) {
 
 /* The OCaml task that is hidden on this lane waits in this task of C from now on. (Without memory
    no cancel ends that.) */
-static void note_wait(loop_t *loop, value lane, haft_io_task_t *task) {
+static void note_wait(haft_ocaml_loop_t *loop, value lane, haft_io_task_t *task) {
     intnat number = hidden(Long_val(Field(lane, RUNNING)));
     if (number < 0)
         return;
@@ -214,7 +174,7 @@ static void note_wait(loop_t *loop, value lane, haft_io_task_t *task) {
 }
 
 /* It does not wait any more. Returns whether it is cancelled. */
-static bool forget_wait(const loop_t *loop, value lane, const haft_io_task_t *task) {
+static bool forget_wait(const haft_ocaml_loop_t *loop, value lane, const haft_io_task_t *task) {
     intnat number = hidden(Long_val(Field(lane, RUNNING)));
     if (number < 0)
         return false;
@@ -228,7 +188,7 @@ static void go_away(haft_io_gate_t *gate) {
     if (!haft_ocaml_in_section())
         return;
     caml_leave_blocking_section();
-    loop_t *loop = carrier->loop;
+    haft_ocaml_loop_t *loop = carrier->loop;
     carrier->away = true;
     hide_or_show(carrier->lane);
     Field(carrier->lane, LEFT) = Val_long(0);
@@ -244,7 +204,7 @@ static haft_io_event_t *come_back(haft_io_gate_t *gate) {
     carrier_t *carrier = (carrier_t *)(void *)gate;
     if (!carrier->away)
         return NULL;
-    loop_t *loop = carrier->loop;
+    haft_ocaml_loop_t *loop = carrier->loop;
     carrier->away = false;
     if (forget_wait(loop, carrier->lane, carrier->task))
         carrier->interrupted = true;
@@ -323,7 +283,7 @@ value haft_ocaml_io_enter_lane(value carrier, value lane) {
 
 value haft_ocaml_io_is_current(value carrier);
 value haft_ocaml_io_is_current(value carrier) {
-    return Val_bool(the_loop->current == carrier_of(carrier));
+    return Val_bool(haft_ocaml_the_loop->current == carrier_of(carrier));
 }
 
 enum { PARKED = 16 };
@@ -347,22 +307,22 @@ value haft_ocaml_io_away(value unit);
 /* How many carriers are away. */
 value haft_ocaml_io_away(value unit) {
     (void)unit;
-    return Val_long(the_loop == NULL ? 0 : the_loop->away_count);
+    return Val_long(haft_ocaml_the_loop == NULL ? 0 : haft_ocaml_the_loop->away_count);
 }
 
 value haft_ocaml_io_cancel_wait(value number);
 /* Ends the wait of the task with this number in a function of C, if it is in one that a cancel may
    end. */
 value haft_ocaml_io_cancel_wait(value number) {
-    if ((size_t)Long_val(number) < the_loop->waiting_count &&
-        the_loop->waiting[Long_val(number)] != NULL)
-        (void)haft_io_interrupt(the_loop->waiting[Long_val(number)]);
+    if ((size_t)Long_val(number) < haft_ocaml_the_loop->waiting_count &&
+        haft_ocaml_the_loop->waiting[Long_val(number)] != NULL)
+        (void)haft_io_interrupt(haft_ocaml_the_loop->waiting[Long_val(number)]);
     return Val_unit;
 }
 
 bool haft_ocaml_io_may_suspend(void) {
-    return haft_ocaml_in_section() || the_loop == NULL ||
-           haft_ocaml_last_frame() == the_loop->below;
+    return haft_ocaml_in_section() || haft_ocaml_the_loop == NULL ||
+           haft_ocaml_last_frame() == haft_ocaml_the_loop->below;
 }
 
 value haft_ocaml_io_keep(value lane);
@@ -400,32 +360,18 @@ static void *begin_loop(void *argument) {
     return NULL;
 }
 
-static void free_list(haft_ocaml_work_t *work) {
-    while (work != NULL) {
-        haft_ocaml_work_t *next = work->next;
-        free_work(work);
-        work = next;
-    }
-}
-
-static void free_others(const loop_t *loop);
-static void forget_threads(void);
-
 /* Calls `run` for the loop. */
 static int run_loop(value *carry, int (*run)(loop_t *loop, const void *options),
                     const void *options) {
     loop_t loop = {.carry = carry, .below = haft_ocaml_last_frame(), .set = -1};
     loop.done_end = &loop.done;
-    if (the_loop != NULL)
+    if (haft_ocaml_the_loop != NULL)
         return -EBUSY;
-    the_loop = &loop;
+    haft_ocaml_the_loop = &loop;
     int code = run(&loop, options);
-    forget_threads();
-    free_list(loop.done);
-    free_others(&loop);
+    haft_ocaml_end_work(&loop);
+    haft_ocaml_free_others(&loop);
     free(loop.waiting);
-    free_work(taken);
-    taken = NULL;
     return code;
 }
 
@@ -469,7 +415,7 @@ value haft_ocaml_io_simulate(value options, value carry_function) {
 }
 
 static void *wait_once_more(void *deadline) {
-    haft_io_event_wait_until(&the_loop->woken, *(const int64_t *)deadline);
+    haft_io_event_wait_until(&haft_ocaml_the_loop->woken, *(const int64_t *)deadline);
     return NULL;
 }
 
@@ -478,7 +424,7 @@ value haft_ocaml_io_wait(value deadline);
    -ECANCELED, after which the tasks clean up: no cancel ends the waits for that. Raises what a
    signal handler raises. */
 value haft_ocaml_io_wait(value deadline) {
-    loop_t *loop = the_loop;
+    loop_t *loop = haft_ocaml_the_loop;
     int64_t until = deadline == Val_long(Max_long) ? HAFT_IO_FOREVER : Long_val(deadline);
     int code = 0;
     if (loop->cancelled)
@@ -501,11 +447,11 @@ value haft_ocaml_io_yield(value unit);
 value haft_ocaml_io_yield(value unit) {
     (void)unit;
     int code = 0;
-    if (the_loop->cancelled)
+    if (haft_ocaml_the_loop->cancelled)
         haft_io_shield(yield_once_more, NULL);
     else
         code = haft_io_yield_or_cancelled();
-    the_loop->cancelled |= code == -ECANCELED;
+    haft_ocaml_the_loop->cancelled |= code == -ECANCELED;
     caml_process_pending_actions();
     return Val_long(code);
 }
@@ -513,8 +459,8 @@ value haft_ocaml_io_yield(value unit) {
 value haft_ocaml_io_wake(value unit);
 /* Wakes the loop; for any thread that has OCaml's lock. */
 value haft_ocaml_io_wake(value unit) {
-    if (the_loop != NULL)
-        haft_io_event_set(&the_loop->woken);
+    if (haft_ocaml_the_loop != NULL)
+        haft_io_event_set(&haft_ocaml_the_loop->woken);
     return unit;
 }
 
@@ -548,397 +494,6 @@ value haft_ocaml_io_dump(value descriptor) {
     return Val_long(haft_io_dump((int)Long_val(descriptor)));
 }
 
-/* ---- Work ---- */
-
-static void finish(haft_ocaml_work_t *work) {
-    work->next = NULL;
-    *the_loop->done_end = work;
-    the_loop->done_end = &work->next;
-    haft_io_event_set(&the_loop->woken);
-}
-
-static void *do_work(void *argument) {
-    haft_ocaml_work_t *work = argument;
-    if (haft_io_self() == NULL) { /* there is no memory for a stack */
-        work->result = -ENOMEM;
-    } else {
-        haft_io_return_cancels(true);
-        work->result = work->work(work);
-    }
-    finish(work);
-    return NULL;
-}
-
-static int begin(haft_ocaml_work_t *work, intptr_t slot, void *(*function)(void *)) {
-    work->slot = slot;
-    int code = haft_io_spawn_with(&(haft_io_task_options_t){.scope = the_loop->scope,
-                                                            .name = "for OCaml",
-                                                            .even_without_stack = true},
-                                  function, work);
-    if (code != 0)
-        free_work(work);
-    return code;
-}
-
-int haft_ocaml_io_begin(haft_ocaml_work_t *work, intptr_t slot) {
-    return begin(work, slot, do_work);
-}
-
-/* ---- Work on threads ---- */
-
-/* A thread of the system that works for a task has this work, which the loop gets when the thread
-   has done it, or has ended: Thread.exit of OCaml 4.13 is a longjmp that no code between sees. */
-static pthread_key_t work_of_thread;
-static pthread_once_t has_key = PTHREAD_ONCE_INIT;
-/* `lock`: a thread that ends has not OCaml's. */
-static struct {
-    pthread_mutex_t lock;
-    haft_ocaml_work_t *done;
-} threads = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void finish_in_thread(void *work) {
-    pthread_mutex_lock(&threads.lock);
-    ((haft_ocaml_work_t *)work)->next = threads.done;
-    threads.done = work;
-    if (the_loop != NULL)
-        haft_io_event_set(&the_loop->woken);
-    pthread_mutex_unlock(&threads.lock);
-}
-
-static haft_ocaml_work_t *done_by_threads(void) {
-    pthread_mutex_lock(&threads.lock);
-    haft_ocaml_work_t *done = threads.done;
-    threads.done = NULL;
-    pthread_mutex_unlock(&threads.lock);
-    return done;
-}
-
-static void take_what_threads_did(void) {
-    haft_ocaml_work_t *done = done_by_threads();
-    while (done != NULL) {
-        haft_ocaml_work_t *next = done->next;
-        finish(done);
-        done = next;
-    }
-}
-
-static void forget_threads(void) {
-    pthread_mutex_lock(&threads.lock);
-    the_loop = NULL;
-    pthread_mutex_unlock(&threads.lock);
-    free_list(done_by_threads());
-}
-
-static void make_key(void) {
-    if (pthread_key_create(&work_of_thread, finish_in_thread) != 0)
-        caml_fatal_error("haft: there are no keys for what belongs to a thread");
-}
-
-value haft_ocaml_io_thread_work(value slot);
-/* Returns the work as a number; one of the next two ends it. */
-value haft_ocaml_io_thread_work(value slot) {
-    haft_ocaml_work_t *work = calloc(1, sizeof *work);
-    if (work == NULL)
-        caml_raise_out_of_memory();
-    pthread_once(&has_key, make_key);
-    work->slot = Long_val(slot);
-    return (value)work | 1;
-}
-
-static haft_ocaml_work_t *work_of(value number) {
-    return (haft_ocaml_work_t *)(number - 1);
-}
-
-value haft_ocaml_io_thread_forget(value number);
-value haft_ocaml_io_thread_forget(value number) {
-    free(work_of(number));
-    return Val_unit;
-}
-
-value haft_ocaml_io_thread_ends(value number);
-value haft_ocaml_io_thread_ends(value number) {
-    (void)pthread_setspecific(work_of_thread, NULL);
-    finish_in_thread(work_of(number));
-    return Val_unit;
-}
-
-value haft_ocaml_io_thread_begins(value number);
-/* (Without memory for this the end of the thread would not be seen.) */
-value haft_ocaml_io_thread_begins(value number) {
-    (void)pthread_setspecific(work_of_thread, work_of(number));
-    return Val_unit;
-}
-
-value haft_ocaml_io_take_done(value unit);
-/* The slot of what was done first, or -1: there is nothing. */
-value haft_ocaml_io_take_done(value unit) {
-    (void)unit;
-    take_what_threads_did();
-    free_work(taken);
-    taken = the_loop->done;
-    if (taken == NULL)
-        return Val_long(-1);
-    the_loop->done = taken->next;
-    if (taken->next == NULL)
-        the_loop->done_end = &the_loop->done;
-    return Val_long(taken->slot);
-}
-
-value haft_ocaml_io_taken_result(value unit);
-value haft_ocaml_io_taken_result(value unit) {
-    (void)unit;
-    return Val_long(taken->result);
-}
-
-haft_ocaml_work_t *haft_ocaml_io_taken(void) {
-    return taken;
-}
-
-/* ---- Readiness ---- */
-
-typedef struct watch {
-    haft_ocaml_work_t work;
-    int descriptor; /* -1: it was closed before the wait has begun */
-    short events;
-    struct watch *next, **place; /* in `not_begun`; place NULL: it has begun */
-    haft_io_rest_t rest;         /* only for reading */
-} watch_t;
-static watch_t *not_begun;
-
-static void list_watch(watch_t *watch) {
-    watch->next = not_begun;
-    watch->place = &not_begun;
-    if (not_begun != NULL)
-        not_begun->place = &watch->next;
-    not_begun = watch;
-}
-
-static void unlist_watch(watch_t *watch) {
-    if (watch->place == NULL)
-        return;
-    *watch->place = watch->next;
-    if (watch->next != NULL)
-        watch->next->place = watch->place;
-    watch->place = NULL;
-}
-
-static void free_watch(haft_ocaml_work_t *work) {
-    unlist_watch((watch_t *)(void *)work);
-    free(work);
-}
-
-value haft_ocaml_io_forget_watches(value descriptor);
-/* The descriptor is about to be closed. A wait for it that has not begun does not wait for the next
-   one of its number. */
-value haft_ocaml_io_forget_watches(value descriptor) {
-    for (watch_t *watch = not_begun; watch != NULL; watch = watch->next)
-        if (watch->descriptor == (int)Long_val(descriptor))
-            watch->descriptor = -1;
-    return Val_unit;
-}
-
-static intptr_t wait_ready(haft_ocaml_work_t *work) {
-    watch_t *watch = (watch_t *)(void *)work;
-    unlist_watch(watch);
-    return haft_io_wait_ready(watch->descriptor, watch->events);
-}
-
-static void *finish_watch(watch_t *watch, intptr_t result) {
-    watch->work.result = result;
-    finish(&watch->work);
-    return NULL;
-}
-
-static void *wake_from_rest(void *argument) {
-    return finish_watch(argument, POLLIN); /* perhaps: it may have ended early, or not begun */
-}
-
-/*
- * Under io_uring a rest asks for all that will arrive, which takes 3 us more of the processor than
- * a wait: so only what is idle for a while rests there. A receive that peeks needs no system call
- * of its own, as a wait for readiness does; it takes the socket's error, which is the result then.
- * Returns POLLIN (perhaps), that error, or 0: nothing has come.
- */
-static intptr_t comes_soon(const watch_t *watch) {
-    char first;
-    int64_t limit = haft_io_now_roughly() + 50 * HAFT_IO_MILLISECOND;
-    HAFT_IO_SCOPED_DEADLINE haft_io_deadline_t deadline = {0};
-    haft_io_return_cancels(true);
-    haft_io_deadline_set(&deadline, limit);
-    intptr_t came = haft_io_receive(watch->descriptor, &first, 1, MSG_PEEK);
-    if (came == -ENOTSOCK)
-        came = haft_io_wait_ready(watch->descriptor, watch->events);
-    if (came == -ETIMEDOUT && haft_io_now() >= limit)
-        return 0;
-    bool is_of_socket = came < 0 && came != -EBADF && came != -EBUSY && came != -ECANCELED;
-    return is_of_socket ? came : POLLIN;
-}
-
-static void *rest(void *argument) {
-    watch_t *watch = argument;
-    if (haft_io_self() == NULL)
-        return do_work(watch);
-    unlist_watch(watch);
-    if (watch->descriptor < 0)
-        return finish_watch(watch, -EBADF);
-    intptr_t came = the_loop->rests_late ? comes_soon(watch) : 0;
-    if (came != 0)
-        return finish_watch(watch, came);
-    haft_io_rest(&watch->rest, watch->descriptor, HAFT_IO_FOREVER, wake_from_rest, watch);
-    return NULL;
-}
-
-value haft_ocaml_io_watch(value descriptor, value kind, value slot);
-/* Waits until the descriptor is ready: 0: for reading; 1: for writing; 2: may be so for reading,
-   which takes no stack where the back end can do without. (An error of 2 is the socket's, which a
-   read does not see any more.) */
-value haft_ocaml_io_watch(value descriptor, value kind, value slot) {
-    bool rests = Long_val(kind) == 2;
-    watch_t *watch = calloc(1, rests ? sizeof(watch_t) : offsetof(watch_t, rest));
-    if (watch == NULL)
-        return Val_long(-ENOMEM);
-    watch->work.work = wait_ready;
-    watch->work.free = free_watch;
-    list_watch(watch);
-    watch->descriptor = (int)Long_val(descriptor);
-    watch->events = Long_val(kind) == 1 ? POLLOUT : POLLIN;
-    return Val_long(begin(&watch->work, Long_val(slot), rests ? rest : do_work));
-}
-
-/*
- * The same for descriptors of other libraries, which read and close them by the system's calls.
- * libhaft-io must not know of these, because it is not told when their numbers become those of
- * other files: it waits for an epoll set that has them, in a task of C that is there from the first
- * of them on.
- */
-typedef struct {
-    haft_ocaml_work_t work;
-    int descriptor;
-    int direction; /* 0: reading; 1: writing */
-} look_t;
-typedef struct others {
-    look_t *looks[2]; /* by the direction */
-} others_t;
-enum { AT_ONCE = 64 };
-
-static uint32_t events_of(const others_t *others) {
-    return (others->looks[0] != NULL ? EPOLLIN | EPOLLRDHUP : 0U) |
-           (others->looks[1] != NULL ? EPOLLOUT : 0U);
-}
-
-/* Tells the set what is waited for now. 0, or an error. */
-static int arm(const loop_t *loop, int descriptor) {
-    struct epoll_event event = {.events = events_of(&loop->others[descriptor]),
-                                .data.fd = descriptor};
-    if (event.events == 0) { /* It may have been closed. */
-        (void)epoll_ctl(loop->set, EPOLL_CTL_DEL, descriptor, NULL);
-        return 0;
-    }
-    if (epoll_ctl(loop->set, EPOLL_CTL_MOD, descriptor, &event) == 0 ||
-        (errno == ENOENT && epoll_ctl(loop->set, EPOLL_CTL_ADD, descriptor, &event) == 0))
-        return 0;
-    return -errno;
-}
-
-static void end_look(loop_t *loop, look_t *look, intptr_t result) {
-    loop->others[look->descriptor].looks[look->direction] = NULL;
-    look->work.result = result;
-    finish(&look->work);
-}
-
-static void note_events(loop_t *loop, const struct epoll_event *event) {
-    static const uint32_t ends[] = {EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR,
-                                    EPOLLOUT | EPOLLHUP | EPOLLERR};
-    others_t *others = &loop->others[event->data.fd];
-    for (int direction = 0; direction < 2; direction++)
-        if (others->looks[direction] != NULL && (event->events & ends[direction]) != 0)
-            end_look(loop, others->looks[direction], (intptr_t)event->events);
-    (void)arm(loop, event->data.fd);
-}
-
-static void *watch_others(void *argument) {
-    loop_t *loop = argument;
-    struct epoll_event events[AT_ONCE];
-    haft_io_return_cancels(true);
-    while (haft_io_wait_ready(loop->set, POLLIN) >= 0) {
-        int count = epoll_wait(loop->set, events, AT_ONCE, 0);
-        for (int i = 0; i < count; i++)
-            note_events(loop, &events[i]);
-    }
-    haft_io_close(loop->set);
-    loop->set = -1;
-    return NULL;
-}
-
-/* Makes the set, and room for the descriptor. 0, or an error. */
-static int begin_watch(loop_t *loop, int descriptor) {
-    if ((size_t)descriptor >= loop->others_count) {
-        size_t count = (size_t)descriptor + 64;
-        others_t *others = realloc(loop->others, count * sizeof *others);
-        if (others == NULL)
-            return -ENOMEM;
-        memset(others + loop->others_count, 0, (count - loop->others_count) * sizeof *others);
-        loop->others = others;
-        loop->others_count = count;
-    }
-    if (loop->set >= 0)
-        return 0;
-    loop->set = epoll_create1(EPOLL_CLOEXEC);
-    if (loop->set < 0)
-        return -errno;
-    return haft_io_spawn_with(&(haft_io_task_options_t){.scope = loop->scope, .name = "for OCaml"},
-                              watch_others, loop);
-}
-
-static void free_others(const loop_t *loop) {
-    for (size_t i = 0; i < loop->others_count; i++) {
-        free(loop->others[i].looks[0]);
-        free(loop->others[i].looks[1]);
-    }
-    free(loop->others);
-}
-
-value haft_ocaml_io_look(value descriptor, value writes, value slot);
-/* Returns what haft_ocaml_io_withdraw takes, or, as an integer, an error. */
-value haft_ocaml_io_look(value descriptor, value writes, value slot) {
-    loop_t *loop = the_loop;
-    int number = (int)Long_val(descriptor);
-    if (number < 0)
-        return Val_long(-EBADF);
-    int code = begin_watch(loop, number);
-    look_t **place = code == 0 ? &loop->others[number].looks[Bool_val(writes)] : NULL;
-    if (code == 0 && *place != NULL)
-        code = -EBUSY;
-    look_t *look = code == 0 ? calloc(1, sizeof *look) : NULL;
-    if (look == NULL)
-        return Val_long(code != 0 ? code : -ENOMEM);
-    look->work.slot = Long_val(slot);
-    look->descriptor = number;
-    look->direction = Bool_val(writes);
-    *place = look;
-    code = arm(loop, number);
-    if (code == 0)
-        return (value)look | 1;
-    if (code == -EPERM) { /* a file: it is always ready */
-        end_look(loop, look, POLLIN | POLLOUT);
-        return (value)look | 1;
-    }
-    *place = NULL;
-    free(look);
-    return Val_long(code);
-}
-
-value haft_ocaml_io_withdraw(value pointer);
-/* If its end has not been taken. The set does not know of it any more. */
-value haft_ocaml_io_withdraw(value pointer) {
-    look_t *look = (look_t *)(pointer & ~(value)1);
-    if (the_loop->others[look->descriptor].looks[look->direction] == look) {
-        end_look(the_loop, look, -ECANCELED);
-        (void)arm(the_loop, look->descriptor);
-    }
-    return Val_unit;
-}
-
 /* ---- OCaml code in a task of C ---- */
 
 /* Size of the event by which such a task waits while its OCaml code is suspended; it lies in the
@@ -967,7 +522,7 @@ static void guest_goes(haft_io_gate_t *gate) {
         caml_leave_blocking_section();
         hide_or_show(this_lane());
     }
-    note_wait(the_loop, this_lane(), guest->task);
+    note_wait(haft_ocaml_the_loop, this_lane(), guest->task);
     if (guest->outer != NULL)
         guest->outer->leave(guest->outer);
 }
@@ -975,7 +530,7 @@ static void guest_goes(haft_io_gate_t *gate) {
 static haft_io_event_t *guest_comes(haft_io_gate_t *gate) {
     const guest_t *guest = (const guest_t *)(const void *)gate;
     haft_io_event_t *turn = guest->outer != NULL ? guest->outer->enter(guest->outer) : NULL;
-    (void)forget_wait(the_loop, this_lane(), guest->task);
+    (void)forget_wait(haft_ocaml_the_loop, this_lane(), guest->task);
     if (guest->in_section) {
         hide_or_show(this_lane());
         caml_enter_blocking_section_no_pending();

@@ -5,9 +5,10 @@
  * Running fibers need no hook: the runtime's own walk goes from each into its parent. Others do:
  *
  * - Fibers that were suspended since the last minor collection are on a list, `haft_ocaml_young`.
- *   Every scan of the roots treats what is on their stacks as live. When a minor collection ends,
- *   the list is emptied: fibers whose continuation has died are ended, the others are recent. No
- *   minor collection scans them again, because a suspended stack does not change.
+ *   A minor collection scans the stacks of those whose continuation it has reached, in rounds: each
+ *   may reach further ones. When it ends, the list is emptied: fibers whose continuation has died
+ *   are ended, the others are recent. No minor collection scans them again, because a suspended
+ *   stack does not change. Every other scan of the roots treats what is on their stacks as live.
  * - A small fiber stays recent for a while: it is a root of the next cycle of the major collector.
  *   If it is still suspended when another one begins, or there are many, it gets a block of the
  *   major heap that keeps what its stack refers to (stacks.c), and from then on the collector
@@ -265,6 +266,75 @@ static void scan_young(scanning_action action) {
     }
 }
 
+/* Young fibers that the present minor collection has not reached. (A shelf that it has reached is
+   not marked as listed during the rounds.) */
+static ocaml_fiber_t *unreached = (ocaml_fiber_t *)YOUNG_END;
+
+HAFTI_INLINE bool is_reached(const ocaml_fiber_t *fiber) {
+    value continuation = fiber->continuation;
+    return !Is_young(continuation) || Hd_val(continuation) == 0;
+}
+
+/* Appends to the list that ends there; returns its new end. */
+HAFTI_INLINE ocaml_fiber_t **append(ocaml_fiber_t **end, ocaml_fiber_t *fiber) {
+    *end = fiber;
+    return &fiber->young;
+}
+
+/* Scans the stacks of what has been reached since the last round, or of all. Returns whether there
+   was any. */
+static bool scan_reached(ocaml_fiber_t ***end, bool all) {
+    bool some = false;
+    ocaml_fiber_t *fiber = unreached, **left = &unreached;
+    while (!is_end(fiber)) {
+        ocaml_fiber_t *next = fiber->young;
+        __builtin_prefetch(next);
+        if (all || !is_suspended(fiber) || is_reached(fiber)) {
+            *end = append(*end, fiber);
+            scan_young_fiber(caml_oldify_one, fiber);
+            some = true;
+        } else {
+            left = append(left, fiber);
+        }
+        fiber = next;
+    }
+    *left = (ocaml_fiber_t *)YOUNG_END;
+    for (size_t i = 0; i < young_shelves.count; i++) {
+        ocaml_fiber_t *shelf = young_shelves.at[i];
+        if (i + 2 * AHEAD < young_shelves.count)
+            prefetch_shelf(young_shelves.at[i + 2 * AHEAD]);
+        if (i + AHEAD < young_shelves.count)
+            __builtin_prefetch((void *)young_shelves.at[i + AHEAD]->continuation);
+        if (shelf->young == NULL || !is_suspended(shelf) || !(all || is_reached(shelf)))
+            continue;
+        shelf->young = NULL;
+        scan_young_fiber(caml_oldify_one, shelf);
+        some = true;
+    }
+    return some;
+}
+
+/* The runtime has moved what its own roots lead to; now what the table of its major heap leads to,
+   and then what the stacks do. (A chain of computations, each of which has the next one's
+   continuation, could take a round each: after some rounds all that are left are scanned.) */
+static void scan_reached_youth(void) {
+    enum { ROUNDS = 8 };
+    if (is_end(haft_ocaml_young) && young_shelves.count == 0)
+        return;
+    const struct caml_ref_table *table = Caml_state->ref_table;
+    for (value **reference = table->base; reference < table->ptr; reference++)
+        caml_oldify_one(**reference, *reference);
+    unreached = haft_ocaml_young;
+    ocaml_fiber_t **end = &haft_ocaml_young;
+    int round = 0;
+    do
+        caml_oldify_mopup();
+    while (scan_reached(&end, ++round == ROUNDS));
+    *end = (ocaml_fiber_t *)YOUNG_END;
+    for (size_t i = 0; i < young_shelves.count; i++)
+        young_shelves.at[i]->young = (ocaml_fiber_t *)YOUNG_END;
+}
+
 static void scan(scanning_action action) {
     if (scan_before != NULL)
         scan_before(action);
@@ -274,7 +344,11 @@ static void scan(scanning_action action) {
         haft_ocaml_scan_placed(action, action != caml_oldify_one);
     scan_parents(action);
     haft_ocaml_scan_foreign(action);
-    scan_young(action);
+    /* (A hook around this one may have roots that it has not scanned yet.) */
+    if (action == caml_oldify_one && caml_scan_roots_hook == scan)
+        scan_reached_youth();
+    else
+        scan_young(action);
     if (action == caml_darken) {
         settle_seen(); /* This cycle finds out whether they are reachable. */
         scan_recent(action);
@@ -308,13 +382,10 @@ static bool end_youth(ocaml_fiber_t *fiber) {
     return false;
 }
 
-static void minor_collection_ends(void) {
-    if (end_before != NULL)
-        end_before();
-    has_asked = false;
-    haft_ocaml_end_placed_youth();
-    ocaml_fiber_t *fiber = haft_ocaml_young;
-    haft_ocaml_young = (ocaml_fiber_t *)YOUNG_END;
+/* Of all on the list. Returns how many have been dropped. */
+static long end_youth_of(ocaml_fiber_t **list) {
+    ocaml_fiber_t *fiber = *list;
+    *list = (ocaml_fiber_t *)YOUNG_END;
     long dropped = 0;
     while (!is_end(fiber)) {
         ocaml_fiber_t *next = fiber->young;
@@ -322,6 +393,15 @@ static void minor_collection_ends(void) {
         dropped += end_youth(fiber);
         fiber = next;
     }
+    return dropped;
+}
+
+static void minor_collection_ends(void) {
+    if (end_before != NULL)
+        end_before();
+    has_asked = false;
+    haft_ocaml_end_placed_youth();
+    long dropped = end_youth_of(&haft_ocaml_young) + end_youth_of(&unreached);
     for (size_t i = 0; i < young_shelves.count; i++) {
         if (i + 2 * AHEAD < young_shelves.count)
             __builtin_prefetch(young_shelves.at[i + 2 * AHEAD]);

@@ -9,6 +9,7 @@
 
 #include <haft.h>
 
+#include <setjmp.h>
 #include <stdio.h>
 
 HAFT_EFFECT(test_ask, int64_t, { int64_t question; });
@@ -19,6 +20,7 @@ value test_perform_tell(value number);
 value test_call(value function, value argument);
 value test_call_with_roots(value function, value argument);
 value test_answer(value function, value answer);
+value test_copy(value function);
 value test_count_in_place(value function);
 value test_start(value function);
 value test_resume(value fiber, value reply);
@@ -67,6 +69,32 @@ value test_answer(value function, value number) {
     int64_t state = Long_val(number);
     void *result = haft_handle(&answering, &state, run, &function);
     CAMLreturn((value)result);
+}
+
+/* Returns the message of the error when a clause copies a computation of OCaml. */
+static char refusal[1000];
+static jmp_buf back;
+static void refuse(const haft_error_t *error) {
+    snprintf(refusal, sizeof refusal, "%s", error->message);
+    longjmp(back, 1);
+}
+
+static haft_answer_t copy(void *state, HAFT_PAYLOAD(test_ask) * payload, haft_resumption_t k) {
+    haft_error_handler_t *volatile before = haft_set_error_handler(refuse);
+    (void)state;
+    refusal[0] = '\0';
+    if (setjmp(back) == 0)
+        (void)haft_resumption_copy(k);
+    haft_set_error_handler(before);
+    return haft_tail_resume(k, HAFT_REPLY(test_ask, payload->question));
+}
+
+HAFT_HANDLER(copying, NULL, HAFT_GENERAL(test_ask, copy));
+
+value test_copy(value function) {
+    CAMLparam1(function);
+    (void)haft_handle(&copying, NULL, run, &function);
+    CAMLreturn(caml_copy_string(refusal));
 }
 
 static void count(void *state, HAFT_PAYLOAD(test_tell) * payload) {

@@ -7,6 +7,7 @@
 #include <caml/memory.h>
 #include <caml/minor_gc.h>
 #include <caml/mlvalues.h>
+#include <caml/roots.h>
 
 #include <haft.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ value collector_call_on_fiber(value function, value argument);
 value collector_pause(value unit);
 value collector_stacks(value unit);
 value collector_resident(value unit);
+value collector_hold(value held);
+value collector_held(value unit);
 
 /* Frames of C, with a local root, between OCaml code. */
 value collector_call(value function, value argument) {
@@ -78,3 +81,27 @@ value collector_resident(value unit) {
     return Val_long(haft_pool_report().resident);
 }
 /* SPDX-License-Identifier: MIT */
+
+/* A hook of the program's own around that of the library, with a root that it scans last. */
+static value root = Val_unit;
+static void (*scan_before)(scanning_action action);
+static void scan(scanning_action action) {
+    scan_before(action);
+    action(root, &root);
+}
+
+value collector_hold(value held) {
+    scan_before = caml_scan_roots_hook;
+    caml_scan_roots_hook = scan;
+    root = held;
+    return Val_unit;
+}
+
+/* What is held; the hook is gone. */
+value collector_held(value unit) {
+    (void)unit;
+    caml_scan_roots_hook = scan_before;
+    value held = root;
+    root = Val_unit;
+    return held;
+}

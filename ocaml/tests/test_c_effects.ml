@@ -9,6 +9,7 @@ external perform_tell : int -> unit = "test_perform_tell"
 external call : ('a -> 'b) -> 'a -> 'b = "test_call"
 external call_with_roots : ('a -> 'b) -> 'a -> 'b = "test_call_with_roots"
 external answer : (unit -> 'a) -> int -> 'a = "test_answer"
+external copy : (unit -> unit) -> string = "test_copy"
 external count_in_place : (unit -> unit) -> int = "test_count_in_place"
 
 type fiber
@@ -334,6 +335,17 @@ let c_effects =
             call (fun () -> answering 0 (fun () -> resume fiber 0)) ());
         check "the chain is as it was" 11 (answer (fun () -> perform_ask 1) 10)
     );
+    ( "a computation of OCaml is not copied by C",
+      fun () ->
+        let question = ref 0 in
+        let refusal = copy (fun () -> question := perform_ask 7) in
+        check "it goes on" 7 !question;
+        let expected = "because another language's frames may be among them." in
+        let length = String.length refusal and last = String.length expected in
+        Alcotest.(check string)
+          "is refused" expected
+          (if length < last then refusal
+           else String.sub refusal (length - last) last) );
     ( "the fibers of OCaml are listed with those of C",
       fun () ->
         let before = fibers () in

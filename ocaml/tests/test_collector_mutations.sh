@@ -43,7 +43,9 @@ link() {
 # The settings of the tests proper, and one in which everything moves all the time.
 passes() {
   timeout 120 ./collector 5000 && OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500 &&
+    HAFT_TEST_HOOK=1 OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500 &&
     HAFT_OCAML_STACKS=0 timeout 120 ./collector 5000 &&
+    HAFT_TEST_HOOK=1 HAFT_OCAML_STACKS=0 OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500 &&
     HAFT_OCAML_STACKS=0 OCAMLRUNPARAM=s=256,i=1k,o=10 timeout 120 ./collector 1500
 }
 
@@ -77,6 +79,13 @@ mutate 'roots of young suspended fibers' roots.c \
   's/^        scan_young_fiber(action, fiber);/        ;/'
 mutate 'roots of young shelves' roots.c \
   's/^        scan_young_fiber(action, young_shelves.at.*/        ;/'
+mutate 'roots of young fibers that a minor collection reaches' roots.c \
+  's/^            scan_young_fiber(caml_oldify_one, fiber);/            ;/'
+mutate 'roots of young shelves that it reaches' roots.c \
+  's/^        scan_young_fiber(caml_oldify_one, shelf);/        ;/'
+mutate 'the rounds of a minor collection' roots.c 's/^    while (scan_reached.*/    while (scan_reached(\&end, false), false);/'
+mutate 'what a minor collection reaches from the major heap' roots.c \
+  's/^        caml_oldify_one(\*\*reference, \*reference);/        ;/'
 mutate 'local roots of parents' roots.c 's/^    scan_parents(action);//'
 mutate 'local roots of parents that have declined an effect' foreign.c \
   's/^    haft_ocaml_list_rooted(inner);//'

@@ -28,6 +28,9 @@ let answering (n : int) f =
     }
 
 (* [f ()] up to its first Wait. *)
+external hold : (unit, int) Deep.continuation -> unit = "collector_hold"
+external held : unit -> (unit, int) Deep.continuation = "collector_held"
+
 let suspended f =
   let k : (unit, int) Deep.continuation option ref = ref None in
   let result =
@@ -332,6 +335,38 @@ let deep =
         in
         List.iter (check ~collect:false) computations;
         List.iter (check ~collect:true) computations );
+    ( "a minor collection forgets what only dropped computations have",
+      fun () ->
+        let weak = Weak.create 1 in
+        let drop () =
+          let block = ref 1 in
+          Weak.set weak 0 (Some block);
+          ignore (suspended (fun () -> perform Wait; !(Sys.opaque_identity block)))
+        in
+        drop ();
+        Gc.minor ();
+        Alcotest.(check bool) "it is gone" false (Weak.check weak 0) );
+    ( "a minor collection keeps what a chain of computations has, each of which has the next",
+      fun () ->
+        let rec chain length k =
+          if length = 0 then k else chain (length - 1) (suspended (fun () -> perform Wait; 1 + continue k ()))
+        in
+        List.iter
+          (fun length ->
+            let block = Array.init 3 (fun i -> String.make 3 (Char.chr (97 + i))) in
+            let first = suspended (fun () -> perform Wait; String.length (String.concat "" (Array.to_list block))) in
+            let k = chain length first in
+            Gc.minor ();
+            ignore (Array.init 10_000 (fun i -> ref i));
+            check_int "the innermost one, and those around it" (9 + length) (continue k ()))
+          [ 0; 1; 7; 8; 9; 100 ] );
+    ( "a continuation that a hook of the program finds last is kept",
+      fun () ->
+        let text = String.make 3 'a' in
+        hold (suspended (fun () -> perform Wait; String.length (String.concat text [ "b"; "c" ])));
+        Gc.minor ();
+        ignore (Array.init 10_000 (fun i -> ref i));
+        check_int "its length" 5 (continue (held ()) ()) );
     ( "discontinue raises where the effect was performed",
       fun () ->
         let body () =

@@ -62,15 +62,9 @@ fn installed(posix: bool) {
         .expect("pkg-config finds haft-io, which the feature `system` needs");
     shim(&io.include_paths, posix).compile("haft_rust_shim");
     if posix {
-        // Programs name none of its functions, so the linker is told to keep it.
-        let found = pkg_config::Config::new()
-            .cargo_metadata(false)
+        pkg_config::Config::new()
             .probe("haft-posix")
             .expect("pkg-config finds haft-posix, which the feature `posix` needs");
-        for path in found.link_paths {
-            println!("cargo:rustc-link-search=native={}", path.display());
-        }
-        println!("cargo:rustc-link-lib=dylib:-as-needed=haft-posix");
     }
 }
 #[cfg(not(feature = "system"))]

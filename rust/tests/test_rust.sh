@@ -114,6 +114,16 @@ if [ -z "$offline" ] && pkg-config --exists 'liburing >= 2.3' 2>/dev/null; then
   # shellcheck disable=SC2086 # several options
   step tests where io_uring is refused -- env "$runner=$HAFT_BUILD_DIR/refuse_uring" cargo test --quiet --locked $offline -p haft $uring --tests
 fi
+# With the feature `system`, on the installed libraries: tasks wait in std's calls, which only libhaft-posix has them do.
+# The build needs the crate pkg-config, as for io_uring.
+if [ -z "$offline" ] && command -v pkg-config >/dev/null; then
+  installed=$HAFT_BUILD_DIR/rust-installed
+  rm -rf "$installed"
+  step installation -- cmake --install "$HAFT_BUILD_DIR" --prefix "$installed"
+  libraries=$(dirname "$(find "$installed" -name libhaft.so)")
+  step with the installed libraries -- env PKG_CONFIG_PATH="$libraries/pkgconfig" LD_LIBRARY_PATH="$libraries" \
+    cargo test --quiet --locked -p haft --features haft/system --target-dir "$CARGO_TARGET_DIR-installed" --test waits
+fi
 # Two versions in one program would be two copies of what there is once in a process: cargo refuses them.
 two=$HAFT_BUILD_DIR/cargo-two
 mkdir -p "$two/older/src" "$two/both/src"

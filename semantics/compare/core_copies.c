@@ -256,18 +256,35 @@ static outcome_t perform(const expression_t *e, char language, const environment
     return strictly('O', bind(f->scope, f->variable, go_on->argument), f->body);
 }
 
-/* Each continuation is used in both ways. */
+static haft_reply_t reply_there(void *reply) {
+    return *(haft_reply_t *)reply;
+}
+
+static kept_t *all_kept;
+static kept_t *keep(haft_resumption_t k) {
+    kept_t *kept = allocate(sizeof *kept);
+    *kept = (kept_t){k, all_kept};
+    return all_kept = kept;
+}
+
+/* Each continuation is used in all ways: the copy or the original goes on, with a reply or by a
+   call that gives it, alone or beside a further copy. (That is dropped at the end: a clause inside
+   of it would drop the resumption that it shares with the clauses of other copies.) */
 static unsigned uses;
 static __attribute__((noinline)) outcome_t resume(kept_t *kept, go_on_t *go_on) {
     haft_resumption_t k = haft_resumption_copy(kept->k);
-    if (uses++ % 2 == 0) {
+    unsigned use = uses++;
+    if (use % 2 == 0) {
         haft_resumption_t original = kept->k;
         kept->k = k;
         k = original;
     }
+    if (use % 3 == 0)
+        keep(haft_resumption_copy(use % 6 < 3 ? k : kept->k));
     void *word = go_on;
-    outcome_t *outcome =
-        haft_resumption_resume(k, haft_reply(haft_resumption_effect(k), &word, sizeof word));
+    haft_reply_t reply = haft_reply(haft_resumption_effect(k), &word, sizeof word);
+    outcome_t *outcome = use % 5 == 0 ? haft_resumption_discontinue(k, reply_there, &reply)
+                                      : haft_resumption_resume(k, reply);
     return *outcome;
 }
 
@@ -324,19 +341,14 @@ typedef struct handling {
     haft_clause_t clauses[EFFECTS];
 } handling_t;
 
-static kept_t *all_kept;
-
 static haft_answer_t clause(handling_t *handling, int effect, value_t *payload,
                             haft_resumption_t k) {
     const case_t *one = handling->match->effects;
     while (effect_of(one->label) != effect)
         one = one->next;
-    kept_t *kept = allocate(sizeof *kept);
-    *kept = (kept_t){k, all_kept};
-    all_kept = kept;
     value_t *continuation = allocate(sizeof *continuation);
     continuation->kind = CONTINUATION;
-    continuation->kept = kept;
+    continuation->kept = keep(k);
     /* The machine binds the payload over the continuation. */
     const environment_t *scope = bind(handling->scope, one->continuation, continuation);
     scope = bind(scope, one->variable, payload);
@@ -358,6 +370,26 @@ static const haft_clause_t clauses[EFFECTS] = {
 static void *handled(void *argument) {
     const handling_t *handling = argument;
     return place(strictly('O', handling->scope, handling->match->first));
+}
+
+/* Every other computation has a handler in place around it, which is asked for itself at the end:
+   what copies have found before must not be the handler of another. */
+HAFT_EFFECT(around, const handling_t *, {});
+static const handling_t *give_around(void *state, HAFT_PAYLOAD(around) * payload) {
+    (void)payload;
+    return state;
+}
+HAFT_HANDLER(in_place, NULL, HAFT_TAIL(around, give_around));
+static void *handled_and_asked(void *argument) {
+    void *outcome = handled(argument);
+    if (HAFT_PERFORM(around) != argument) {
+        fprintf(stderr, "core_copies: an effect has found another copy's handler\n");
+        exit(2);
+    }
+    return outcome;
+}
+static void *handled_in_place(void *argument) {
+    return haft_handle(&in_place, argument, handled_and_asked, argument);
 }
 
 static void *handled_returned(void *state, void *result) {
@@ -382,7 +414,9 @@ static outcome_t handle(const expression_t *match, const environment_t *scope) {
         handling->clauses[count++] = clauses[effect_of(one->label)];
     handling->handler =
         (haft_handler_t){{count, 0, 0, handling->clauses}, handled_returned, "match"};
-    return *(outcome_t *)haft_handle(&handling->handler, handling, handled, handling);
+    static unsigned handlings;
+    return *(outcome_t *)haft_handle(&handling->handler, handling,
+                                     handlings++ % 2 == 0 ? handled : handled_in_place, handling);
 }
 
 static outcome_t evaluate(char language, const environment_t *scope, const expression_t *e) {

@@ -14,6 +14,7 @@ if _here not in sys.path:
 
 _writes = sys.dont_write_bytecode
 sys.dont_write_bytecode = True  # The folder may be the system's.
+import haft_fibers  # noqa: E402
 import haft_memory  # noqa: E402
 import haft_text  # noqa: E402
 sys.dont_write_bytecode = _writes
@@ -88,7 +89,7 @@ class GdbMemory(haft_memory.Memory):
         if task.context() is None or self._patience <= 0:
             return None
         begun = time.monotonic()
-        tasks_unwinder.enter(process, haft_memory.Fiber(process, task.fiber))
+        tasks_unwinder.enter(process, haft_fibers.Fiber(process, task.fiber))
         try:
             frames = [frame for frame in without_own(frames_of_context(), task.function, True)
                       if not is_plumbing(frame) and frame.name() is not None]
@@ -359,7 +360,7 @@ def thread_of(process, task):
 
 def backtrace_of_task(process, task, whole, indent=""):
     if task.fiber != 0 and task.context() is not None:
-        backtrace_of_fiber(process, haft_memory.Fiber(process, task.fiber), whole, indent, task.function)
+        backtrace_of_fiber(process, haft_fibers.Fiber(process, task.fiber), whole, indent, task.function)
         return
     if task.runner == 0:
         print(f"{indent}The task {task.state_name()}: it has no stack.")
@@ -376,7 +377,7 @@ def backtrace_of_task(process, task, whole, indent=""):
     thread.switch()
     try:
         print(f"{indent}(on thread {thread.num}, which runs it)")
-        fiber = haft_memory.Fiber(process, task.fiber)
+        fiber = haft_fibers.Fiber(process, task.fiber)
         frames, frame = [], gdb.newest_frame()
         while frame is not None and len(frames) < 1000:
             if is_first_of(process, fiber, frame):
@@ -471,7 +472,7 @@ from frame 1 on, until the process runs or `haft task` without a number goes bac
             task = session.task(memory(), argument.strip())
             if task.context() is None:
                 raise gdb.GdbError(f"{haft_text.task_label(session, task)} {task.state_name()}: `haft bt` says more.")
-            fiber, function = haft_memory.Fiber(process, task.fiber), task.function
+            fiber, function = haft_fibers.Fiber(process, task.fiber), task.function
         tasks_unwinder.enter(process, fiber)
         select_programs_frame(function)
         gdb.execute("frame")
@@ -512,7 +513,7 @@ that are alike."""
             if task.context() is None:
                 print(f"The task {task.state_name()}.")
                 continue
-            tasks_unwinder.enter(process, haft_memory.Fiber(process, task.fiber))
+            tasks_unwinder.enter(process, haft_fibers.Fiber(process, task.fiber))
             try:
                 select_programs_frame(task.function)
                 gdb.execute(command)
@@ -547,7 +548,7 @@ For each: the effects that it handles, and where it was installed; with -full al
             task = session.task(memory(), argument.strip())
             if task.context() is None:
                 raise gdb.GdbError(f"{haft_text.task_label(session, task)} {task.state_name()}.")
-            fiber = haft_memory.Fiber(process, task.fiber)
+            fiber = haft_fibers.Fiber(process, task.fiber)
             innermost = process.of(fiber.content, "fiber.top")
             tasks_unwinder.enter(process, fiber)
             try:

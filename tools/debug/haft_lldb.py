@@ -16,6 +16,7 @@ if _here not in sys.path:
     sys.path.insert(0, _here)
 _writes = sys.dont_write_bytecode
 sys.dont_write_bytecode = True  # The folder may be the system's.
+import haft_fibers  # noqa: E402
 import haft_memory  # noqa: E402
 import haft_text  # noqa: E402
 sys.dont_write_bytecode = _writes
@@ -182,7 +183,7 @@ def backtrace_of_task(debugger, result, memory, task, whole):
     if task.fiber == 0 or task.context() is None:
         print(f"The task {task.state_name()}: it has no stack that waits.", file=result)
         return
-    print_stack(debugger, result, memory, haft_memory.Fiber(session.process, task.fiber), task.function, whole)
+    print_stack(debugger, result, memory, haft_fibers.Fiber(session.process, task.fiber), task.function, whole)
 
 
 def apply_all(debugger, result, words):
@@ -207,7 +208,7 @@ def handlers(debugger, result, words):
         task = session.task(memory, words[0])
         if task.context() is None:
             raise haft_memory.Unknown(f"{haft_text.task_label(session, task)} {task.state_name()}.")
-        innermost = process.of(haft_memory.Fiber(process, task.fiber).content, "fiber.top")
+        innermost = process.of(haft_fibers.Fiber(process, task.fiber).content, "fiber.top")
     else:
         thread = process.threads().get(memory.process.GetSelectedThread().GetIndexID())
         if thread is None:

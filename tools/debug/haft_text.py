@@ -3,7 +3,12 @@
 import datetime
 import re
 
-from haft_memory import Process, Server, TaskScope, Unknown, chain, ocaml_continuations, ocaml_root
+from haft_fibers import chain
+from haft_memory import Unknown
+from haft_ocaml import ocaml_continuations, ocaml_root
+from haft_process import Process
+from haft_served import Server
+from haft_tasks import TaskScope
 
 MOST_GROUPS_OF_SCOPE = 1000
 

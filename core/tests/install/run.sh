@@ -49,6 +49,10 @@ if command -v gdb >/dev/null && gdb -nx -batch -ex 'python print(1)' 2>/dev/null
   grep -q '^1 fiber$' "$work/log" || { cat "$work/log"; exit 1; }
 fi
 
+step ISO C, pedantic
+# shellcheck disable=SC2046,SC2086
+"$CC" -std=c11 $strict -fsyntax-only consumer.c $(pkg-config --cflags haft)
+
 step pkg-config, static
 # shellcheck disable=SC2046,SC2086
 "$CC" -std=gnu11 $strict -static consumer.c -o "$work/static" \

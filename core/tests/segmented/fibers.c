@@ -84,6 +84,20 @@ static void *asks_at_depths(void *argument) {
     return (void *)sum;
 }
 
+static haft_answer_t copy_it(void *state, HAFT_PAYLOAD(ask) * payload, haft_resumption_t k) {
+    (void)state;
+    (void)haft_resumption_copy(k);
+    return haft_tail_resume(k, HAFT_REPLY(ask, payload->question));
+}
+HAFT_HANDLER(copying, NULL, HAFT_GENERAL(ask, copy_it));
+static void copy_segments(void) {
+    haft_fiber_options_t options = {.segmented = true};
+    (void)haft_handle_with(&options, &copying, NULL, asks, NULL);
+}
+static void segments_are_not_copied(void) {
+    CHECK_ABORTS(copy_segments, "because its stack is segmented.");
+}
+
 static int performs_told;
 static void count_performs(const haft_observed_t *what) {
     performs_told += what->kind == HAFT_OBSERVED_PERFORM && what->effect == HAFT_ID(ask);
@@ -789,6 +803,7 @@ int main(void) {
     RUN(overflows_are_reported);
     RUN(suspended_segments_can_be_looked_at);
     RUN(memory_of_the_caller_is_refused);
+    RUN(segments_are_not_copied);
     RUN(fibers_move_between_threads);
     RUN(threads_use_segments_at_once);
     return check_end();

@@ -254,16 +254,23 @@ class [[nodiscard]] multi_shot<Answer()> : public detail::multi_shot_base<Answer
 
 namespace detail {
 
-/* The effect and the resumption that a clause takes. */
-template <typename Clause>
-struct multi_shot_clause : multi_shot_clause<decltype(&Clause::operator())> {};
-template <typename C, typename R, typename E, typename K>
-struct multi_shot_clause<R (C::*)(E, K) const> {
+/* The effect and the resumption that a clause takes: a function, or an object with a call
+   operator. */
+template <typename Parameters>
+struct multi_shot_parameters;
+template <typename E, typename K>
+struct multi_shot_parameters<effects<E, K>> {
     using effect = std::remove_cvref_t<E>;
     using resumption = std::remove_cvref_t<K>;
 };
-template <typename C, typename R, typename E, typename K>
-struct multi_shot_clause<R (C::*)(E, K)> : multi_shot_clause<R (C::*)(E, K) const> {};
+template <typename Clause>
+struct multi_shot_clause
+    : multi_shot_parameters<typename signature_of<decltype(&Clause::operator())>::parameters> {};
+template <typename Clause>
+requires std::is_pointer_v<Clause>
+struct multi_shot_clause<Clause>
+    : multi_shot_parameters<typename signature_of<Clause>::parameters> {
+};
 
 template <typename Answer, typename Body, typename... Clauses>
 struct multi_shot_handling : multi_shot_state<Answer> {
@@ -327,8 +334,8 @@ struct multi_shot_handling : multi_shot_state<Answer> {
 
 /*
  * Runs `body()` under a handler whose clauses may go on with the computation more than once;
- * returns the answer, of the type that the body returns. Each clause is a lambda that takes an
- * effect and a multi_shot<Answer(Result)>, and returns an answer. Clauses and body live until the
+ * returns the answer, of the type that the body returns. Each clause is a lambda, or a function, of
+ * an effect and a multi_shot<Answer(Result)>, and returns an answer. Clauses and body live until the
  * last resumption is gone.
  */
 template <typename Body, typename... Clauses>

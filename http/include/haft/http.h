@@ -237,7 +237,8 @@ typedef struct haft_http_run_options {
 /*
  * Serves in a run of its own (haft_io_run), until haft_http_server_stop is called or SIGINT or
  * SIGTERM comes. Then it accepts no more connections, closes those that wait for a request, and
- * lets requests that have come go on for `grace`. A second signal cuts them off at once. Returns 0,
+ * lets requests that have come go on for `grace`. A second signal cuts them off at once. SIGPIPE
+ * is blocked meanwhile, so that the service goes on when nobody reads its log any more. Returns 0,
  * or an error, such as -EADDRINUSE, which it has also logged. NULL for `options` means zeroed ones.
  */
 int haft_http_server_run_with(const haft_http_run_options_t *options, haft_http_server_t *server);

@@ -63,7 +63,7 @@ namespace haft::http {
     FIELD(std::chrono::nanoseconds, grace, {})                                                     \
     FIELD(std::chrono::nanoseconds, events_time, {})
 struct limits {
-    HAFTI_IO_OPTIONS(haft_http_limits_t, HAFTI_HTTP_FIELDS)
+    HAFT_IO_OPTIONS(haft_http_limits_t, HAFTI_HTTP_FIELDS)
 };
 #undef HAFTI_HTTP_FIELDS
 
@@ -75,7 +75,7 @@ struct limits {
     FIELD(bool, dot_files, false)                                                                  \
     FIELD(decltype(haft_http_files_options_t::type_of), type_of, nullptr)
 struct files_options {
-    HAFTI_IO_OPTIONS(haft_http_files_options_t, HAFTI_HTTP_FIELDS)
+    HAFT_IO_OPTIONS(haft_http_files_options_t, HAFTI_HTTP_FIELDS)
 };
 #undef HAFTI_HTTP_FIELDS
 
@@ -88,7 +88,7 @@ struct files_options {
     FIELD(bool, credentials, false)                                                                \
     FIELD(std::chrono::seconds, max_age, {})
 struct cors_options {
-    HAFTI_IO_OPTIONS(haft_http_cors_options_t, HAFTI_HTTP_FIELDS)
+    HAFT_IO_OPTIONS(haft_http_cors_options_t, HAFTI_HTTP_FIELDS)
 };
 #undef HAFTI_HTTP_FIELDS
 
@@ -112,7 +112,7 @@ struct cors_options {
     FIELD(const char *, debug_listen, nullptr)                                                     \
     FIELD(const char *, keep_requests, nullptr) /* a folder for requests that fail */
 struct run_options {
-    HAFTI_IO_OPTIONS(haft_http_run_options_t, HAFTI_HTTP_FIELDS)
+    HAFT_IO_OPTIONS(haft_http_run_options_t, HAFTI_HTTP_FIELDS)
 };
 #undef HAFTI_HTTP_FIELDS
 

@@ -123,7 +123,7 @@ struct question {
     FIELD(cookie_jar *, cookies, nullptr) /* which outlives the client */                          \
     FIELD(bool, untraced, false)
 struct client_options {
-    HAFTI_IO_OPTIONS(haft_http_client_options_t, HAFTI_HTTP_FIELDS)
+    HAFT_IO_OPTIONS(haft_http_client_options_t, HAFTI_HTTP_FIELDS)
 };
 #undef HAFTI_HTTP_FIELDS
 

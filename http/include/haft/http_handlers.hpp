@@ -13,6 +13,7 @@
 
 #include <haft.hpp>
 #include <haft/http_request.hpp>
+#include <haft/scopes.h>
 
 #include <concepts>
 #include <cstring>
@@ -264,8 +265,8 @@ struct clauses {
     }
     static const haft_handler_t &handler() {
         static const haft_clause_t table[] = {entry<F>()...};
-        static const haft_handler_t made = {
-            {sizeof...(F), 0, HAFTI_SET_FIXED, table}, nullptr, "haft::http"};
+        static const haft_handler_t made = {HAFT_HANDLES_OF(sizeof...(F), table), nullptr,
+                                            "haft::http"};
         return made;
     }
 };

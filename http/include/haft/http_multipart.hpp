@@ -25,7 +25,7 @@ namespace haft::http {
     FIELD(std::size_t, head, 0)                                                                    \
     FIELD(std::uint64_t, part, 0)
 struct multipart_limits {
-    HAFTI_IO_OPTIONS(haft_http_multipart_limits_t, HAFTI_HTTP_FIELDS)
+    HAFT_IO_OPTIONS(haft_http_multipart_limits_t, HAFTI_HTTP_FIELDS)
 };
 #undef HAFTI_HTTP_FIELDS
 

@@ -32,7 +32,7 @@ namespace haft::http {
     FIELD(std::size_t, connections, 0)                                                             \
     FIELD(haft_tls_context_t *, tls, nullptr)
 struct proxy_options {
-    HAFTI_IO_OPTIONS(haft_http_proxy_options_t, HAFTI_HTTP_FIELDS)
+    HAFT_IO_OPTIONS(haft_http_proxy_options_t, HAFTI_HTTP_FIELDS)
 };
 #undef HAFTI_HTTP_FIELDS
 

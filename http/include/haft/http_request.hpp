@@ -62,7 +62,7 @@ struct response {
     FIELD(bool, for_http, false)                                                                   \
     FIELD(std::string, same_site, "Lax")
 struct cookie_options {
-    HAFTI_IO_OPTIONS(haft_http_cookie_options_t, HAFTI_HTTP_FIELDS)
+    HAFT_IO_OPTIONS(haft_http_cookie_options_t, HAFTI_HTTP_FIELDS)
 };
 #undef HAFTI_HTTP_FIELDS
 

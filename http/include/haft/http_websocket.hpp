@@ -27,7 +27,7 @@ namespace haft::http {
     FIELD(bool, uncompressed, false)                                                               \
     FIELD(bool, keeps_context, false)
 struct websocket_options {
-    HAFTI_IO_OPTIONS(haft_http_websocket_options_t, HAFTI_HTTP_FIELDS)
+    HAFT_IO_OPTIONS(haft_http_websocket_options_t, HAFTI_HTTP_FIELDS)
 };
 #undef HAFTI_HTTP_FIELDS
 

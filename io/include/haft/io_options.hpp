@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
 /*
- * Haft I/O for C++20: how the header declares an option struct and turns it into C's, both from one
- * list of its fields. Part of haft/io.hpp; not for users.
+ * Haft I/O for C++20: how a header declares an option struct and turns it into C's, both from one
+ * list of its fields. Part of haft/io.hpp, for it and for the headers of libraries on it; not for
+ * programs.
  *
  *     #define HAFTI_IO_FIELDS(FIELD, OWN)                                  \
  *         FIELD(int, threads, 1)                                           \
  *         FIELD(std::chrono::nanoseconds, watchdog, {})                    \
  *         OWN(std::vector<std::exception_ptr> *, failures, nullptr)
  *     struct run_options {
- *         HAFTI_IO_OPTIONS(haft_io_run_options_t, HAFTI_IO_FIELDS)
+ *         HAFT_IO_OPTIONS(haft_io_run_options_t, HAFTI_IO_FIELDS)
  *     };
  *     #undef HAFTI_IO_FIELDS
  *
@@ -53,7 +54,7 @@ inline const char *in_c(const std::optional<std::string> &text) {
 #define HAFTI_IO_COPIED_FIELD(type, name, standard) given.name = decltype(given.name){in_c(name)};
 #define HAFTI_IO_LEFT_OUT_FIELD(type, name, standard)
 
-#define HAFTI_IO_OPTIONS(c_struct, fields)                                                         \
+#define HAFT_IO_OPTIONS(c_struct, fields)                                                          \
     fields(HAFTI_IO_DECLARED_FIELD, HAFTI_IO_DECLARED_FIELD) c_struct as_c() const {               \
         using haft::io::detail::in_c;                                                              \
         c_struct given = {};                                                                       \

@@ -67,7 +67,7 @@ struct streams {
     FIELD(std::string, folder, {}) /* its working directory; empty: the caller's */                \
     FIELD(bool, group, false) /* the child leads a process group of its own, for kill_group() */
 struct process_options {
-    HAFTI_IO_OPTIONS(haft_io_process_options_t, HAFTI_IO_FIELDS)
+    HAFT_IO_OPTIONS(haft_io_process_options_t, HAFTI_IO_FIELDS)
 };
 #undef HAFTI_IO_FIELDS
 

@@ -48,7 +48,7 @@ namespace haft::io {
     FIELD(const char *, top, nullptr) /* a socket for haft-top; see haft_io_run_options_t */       \
     OWN(std::vector<std::exception_ptr> *, failures, nullptr) /* as in scope_options */
 struct run_options {
-    HAFTI_IO_OPTIONS(haft_io_run_options_t, HAFTI_IO_FIELDS)
+    HAFT_IO_OPTIONS(haft_io_run_options_t, HAFTI_IO_FIELDS)
 };
 #undef HAFTI_IO_FIELDS
 
@@ -64,7 +64,7 @@ class task;
     FIELD(std::size_t, stack_size, 0)     /* 0: as the run's */                                    \
     FIELD(bool, own_thread_locals, false) /* also if the run's other tasks have not */
 struct task_options {
-    HAFTI_IO_OPTIONS(haft_io_task_options_t, HAFTI_IO_FIELDS)
+    HAFT_IO_OPTIONS(haft_io_task_options_t, HAFTI_IO_FIELDS)
 };
 #undef HAFTI_IO_FIELDS
 
@@ -130,7 +130,7 @@ decltype(auto) run(F function) {
     /* When it begins: seconds since 1970 began (UTC); 0: the year 2025 begins. */                 \
     FIELD(std::int64_t, date, 0)
 struct simulation_options {
-    HAFTI_IO_OPTIONS(haft_io_simulation_options_t, HAFTI_IO_FIELDS)
+    HAFT_IO_OPTIONS(haft_io_simulation_options_t, HAFTI_IO_FIELDS)
 };
 #undef HAFTI_IO_FIELDS
 template <scope_body F>
@@ -228,7 +228,7 @@ class stepper {
     FIELD(bool, moves, false) /* tasks in it, and in scopes below it, move between threads */      \
     OWN(detail::failure_function, on_failure, {})
 struct scope_options {
-    HAFTI_IO_OPTIONS(haft_io_scope_options_t, HAFTI_IO_FIELDS)
+    HAFT_IO_OPTIONS(haft_io_scope_options_t, HAFTI_IO_FIELDS)
 };
 #undef HAFTI_IO_FIELDS
 /*

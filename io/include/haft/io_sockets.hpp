@@ -154,7 +154,7 @@ class socket : public descriptor {
     FIELD(int, backlog, 0)                                                                         \
     FIELD(bool, reuse_port, false)
 struct listen_options {
-    HAFTI_IO_OPTIONS(haft_io_listen_options_t, HAFTI_IO_FIELDS)
+    HAFT_IO_OPTIONS(haft_io_listen_options_t, HAFTI_IO_FIELDS)
 };
 #undef HAFTI_IO_FIELDS
 

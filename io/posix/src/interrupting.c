@@ -85,7 +85,7 @@ static void *listen_to_bell(void *unused) {
     return unused;
 }
 
-void hafti_posix_hear_signals(hafti_posix_cut_t *cut) {
+void hafti_posix_let_signals_interrupt(hafti_posix_cut_t *cut) {
     haft_io_task_options_t options = {.name = "signals"};
     main_cut = cut;
     main_task = haft_io_self();

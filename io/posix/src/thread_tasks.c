@@ -444,7 +444,7 @@ static void *run_main(void *argument) {
     main_number = (int)hafti_io_system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
     haft_io_task_set_name("main");
     list(thread);
-    hafti_posix_hear_signals(&thread->cut);
+    hafti_posix_let_signals_interrupt(&thread->cut);
     call(thread);
     if (this_thread == NULL) /* a child of fork, whose only thread has ended */
         exit(0);

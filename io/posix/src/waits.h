@@ -102,7 +102,7 @@ bool hafti_posix_await_cut(hafti_posix_waiter_t *waiter, int64_t deadline);
 /* Ends such a wait, which a signal has interrupted. False: the task is in none. */
 bool hafti_posix_interrupt(hafti_posix_cut_t *cut);
 /* Called by the task of main: from now on signals interrupt its waits. (interrupting.c) */
-void hafti_posix_hear_signals(hafti_posix_cut_t *cut);
+void hafti_posix_let_signals_interrupt(hafti_posix_cut_t *cut);
 /* Asks the task to end, and ends its wait, if it is in such a one. Any thread may call it. */
 void hafti_posix_ask_to_end(hafti_posix_cut_t *cut);
 /* Wakes at most so many that wait for one of the bits, the first to come first; returns how many.

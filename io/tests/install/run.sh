@@ -26,7 +26,7 @@ expect_42 "$work/shared"
 
 # Without the extensions of GNU, which also hides what is not of C.
 # shellcheck disable=SC2046
-printf '#include <haft/io.h>\n' | "$CC" -std=c11 -Wall -Wextra -Werror -fsyntax-only -x c - \
+printf '#include <haft/io.h>\n' | "$CC" -std=c11 -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c - \
   $(pkg-config --cflags haft-io)
 
 # shellcheck disable=SC2046

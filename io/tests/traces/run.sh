@@ -114,6 +114,18 @@ refused() {
 refused 'is no trace' $tool stats there
 refused 'is there, and is no trace' $tool record -o there -- "$program" 1
 refused 'has kept no trace' $tool record -o none -- true
-refused 'No such file' $tool view missing
+refused '^haft-trace: missing: No such file' $tool view missing
+refused "there is no folder $PWD/nowhere$" $tool record -o nowhere/trace -- "$program" 1
+refused 'there is no process 4194305' $tool switch 4194305
+cp trace kept
+refused 'there is no program ./misspelt' $tool record -o kept -- ./misspelt
+$tool stats kept >/dev/null
+# Its output may be a pipe that is closed early, or a full disk.
+$tool stats trace 2>said | true
+[ ! -s said ] || { cat said; exit 1; }
+if [ -e /dev/full ]; then
+  ! $tool stats trace >/dev/full 2>said
+  grep -qx 'haft-trace: standard output: No space left on device' said
+fi
 head -c 8 trace >short
 refused 'is no trace' $tool stats short

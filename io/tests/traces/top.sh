@@ -97,5 +97,6 @@ refused() {
 }
 refused 'No such file' missing
 refused 'Connection refused' said
+refused 'is a folder: name the process' .
 refused 'there is no process' 4194305
 refused 'has no socket for haft-top: start it with HAFT_IO_TOP' $$

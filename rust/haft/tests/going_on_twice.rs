@@ -307,6 +307,67 @@ fn a_forgotten_resumption_keeps_its_memory_alone() {
     assert_eq!(answer, 7);
 }
 
+/// The best load of a knapsack, with arrays, slices, iterators and references in the frames.
+#[test]
+fn frames_of_values_are_copied() {
+    let weights = vec![3_u32, 4, 5, 9, 14];
+    let names = ["a", "b", "c", "d", "e"];
+    let best_of = |limit: u32| -> Option<(u32, String)> {
+        let body = || {
+            let mut taken = [false; 5];
+            let mut left = limit;
+            for ((weight, taken), name) in weights.iter().zip(&mut taken).zip(&names) {
+                if *weight <= left && perform(Choose(2)) == 1 && !name.is_empty() {
+                    left -= weight;
+                    *taken = true;
+                }
+            }
+            let taken = names
+                .iter()
+                .zip(taken)
+                .filter_map(|(name, is)| is.then_some(*name));
+            Some((limit - left, taken.collect::<String>()))
+        };
+        // SAFETY: while the body chooses, its frames have numbers, and references to what it
+        // captures and to its own array.
+        unsafe {
+            handle_multi_shot(
+                |Choose(n), k| (0..n).filter_map(|i| k.resume(i)).max(),
+                body,
+            )
+        }
+    };
+    assert_eq!(best_of(2), Some((0, String::new())));
+    assert_eq!(best_of(10), Some((9, "d".to_owned())));
+    assert_eq!(best_of(26), Some((26, "ade".to_owned())));
+}
+
+#[test]
+fn resumptions_are_kept_and_used_in_any_order() {
+    for order in [[0, 1, 2, 3], [3, 2, 1, 0], [2, 0, 3, 1]] {
+        // SAFETY: numbers lie in the frames of the body.
+        let all: Vec<u32> = unsafe {
+            handle_multi_shot(
+                |Choose(_), k| {
+                    let copies = [k.clone(), k.clone(), k.clone().clone(), k];
+                    let mut copies = copies.map(Some);
+                    let go_on = |at: usize| copies[at].take().map(|k| k.resume_last(at as u32));
+                    order.into_iter().filter_map(go_on).flatten().collect()
+                },
+                || {
+                    let number = perform(Choose(4)) * 10 + perform(Choose(4));
+                    vec![number]
+                },
+            )
+        };
+        let expected: Vec<u32> = order
+            .iter()
+            .flat_map(|first| order.map(|second| (first * 10 + second) as u32))
+            .collect();
+        assert_eq!(all, expected);
+    }
+}
+
 #[test]
 fn ten_thousand_copies_wait_at_once() {
     // SAFETY: numbers lie in the frame of the body.
@@ -423,4 +484,47 @@ fn a_destructor_in_a_frame_that_is_copied_is_reported() {
             },
         )
     };
+}
+
+/// Chooses while the value is there, and uses it afterwards.
+#[cfg(not(debug_assertions))]
+fn choose_beside<T>(make: impl Fn() -> T) {
+    // SAFETY: C looks at the frames before it copies any.
+    unsafe {
+        handle_multi_shot(
+            |Choose(_), k| k.resume(1) + k.resume(2),
+            || {
+                let value = std::hint::black_box(make());
+                let chosen = perform(Choose(2));
+                std::hint::black_box(&value);
+                chosen
+            },
+        )
+    };
+}
+
+#[test]
+#[cfg(not(debug_assertions))]
+fn a_lock_that_is_held_in_a_frame_that_is_copied_is_reported() {
+    if !in_child() {
+        return reported(
+            "a_lock_that_is_held_in_a_frame_that_is_copied_is_reported",
+            "waits in a frame with cleanups or destructors",
+        );
+    }
+    let lock = std::sync::Mutex::new(1);
+    choose_beside(|| lock.lock());
+}
+
+#[test]
+#[cfg(not(debug_assertions))]
+fn a_borrow_in_a_frame_that_is_copied_is_reported() {
+    if !in_child() {
+        return reported(
+            "a_borrow_in_a_frame_that_is_copied_is_reported",
+            "waits in a frame with cleanups or destructors",
+        );
+    }
+    let cell = RefCell::new(1);
+    choose_beside(|| cell.borrow_mut());
 }

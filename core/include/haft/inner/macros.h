@@ -3,6 +3,12 @@
 #ifndef HAFTI_MACROS_H
 #define HAFTI_MACROS_H
 
+/* gcc's -std=c11 -Wpedantic warns of __VA_OPT__, and has no switch against that. So it treats this
+   file as the system's. It still warns of what programs write in these macros. */
+#if defined(__STRICT_ANSI__) && !defined(__clang__) && !defined(__cplusplus)
+#    pragma GCC system_header
+#endif
+
 #define HAFTI_EXPAND4(...) HAFTI_EXPAND3(HAFTI_EXPAND3(HAFTI_EXPAND3(__VA_ARGS__)))
 #define HAFTI_EXPAND3(...) HAFTI_EXPAND2(HAFTI_EXPAND2(HAFTI_EXPAND2(__VA_ARGS__)))
 #define HAFTI_EXPAND2(...) HAFTI_EXPAND1(HAFTI_EXPAND1(HAFTI_EXPAND1(__VA_ARGS__)))

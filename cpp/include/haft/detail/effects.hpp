@@ -84,6 +84,19 @@ struct room_value<T, false> {
     };
     bool full = false;
 };
+/* A value that is made at a place. Placement `new` of the value itself would do the same, but has
+   an operator delete that gcc calls in a cleanup where it does not optimise: then the frame that
+   makes the value could not be copied. */
+template <typename T>
+struct made_there {
+    struct place {
+        void *address;
+    };
+    static void *operator new(std::size_t, place at) { return at.address; }
+    template <typename Make>
+    explicit made_there(Make &make) : value(static_cast<Make &&>(make)()) {}
+    T value;
+};
 template <typename T>
 class room : room_value<T> {
     using kept = room_value<T>;
@@ -97,12 +110,7 @@ class room : room_value<T> {
     room &operator=(room &&) = delete;
     template <typename Make>
     void fill(Make &&make) {
-        if constexpr (std::is_trivially_copyable_v<T> && std::is_move_constructible_v<T>) {
-            T made = static_cast<Make &&>(make)(); /* not in `new`, which gcc gives a cleanup */
-            ::new (address()) T(static_cast<T &&>(made));
-        } else {
-            ::new (address()) T(static_cast<Make &&>(make)());
-        }
+        (void)new (typename made_there<T>::place{address()}) made_there<T>(make);
         kept::full = true;
     }
     T take() { return static_cast<T &&>(kept::value); }

@@ -72,6 +72,12 @@ wait_for grep -q 'a task has held its thread' "$work/said"
 kill -9 "$server"
 wait "$server" 2>/dev/null || true
 server=
+$tasks --help | grep -q '^usage: haft-threads'
+# Nothing can be preloaded into a program that is linked statically, which is told.
+if "$CC" -std=gnu11 -O1 -static "$here/program.c" -o "$work/static" -pthread 2>/dev/null; then
+  expect '50 threads, 50 numbers of the system' $tasks "$work/static" numbers
+  grep -qx "haft-threads: $work/static is linked statically: its threads are threads of the system" "$work/said"
+fi
 for wrong in '-w many' '-t 0' '-t many' '-x' ''; do
   # shellcheck disable=SC2086 # several words
   if $tasks $wrong >/dev/null 2>&1; then echo "haft-threads $wrong is accepted"; exit 1; fi
