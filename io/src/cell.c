@@ -237,10 +237,13 @@ uint32_t hafti_io_cell_wait(hafti_io_cell_t *cell, enum hafti_io_wait_kind kind,
     return wait(cell, kind, waits_for);
 }
 
-void haft_io_gate_set(haft_io_gate_t *gate) {
+haft_io_gate_t *haft_io_gate_set(haft_io_gate_t *gate) {
     haft_io_task_t *task = hafti_io_this_task();
     if (task == NULL)
         hafti_io_misuse("haft_io_gate_set was called outside of a task.");
-    task->runner->gate = gate;
-    task->runner->gated = gate != NULL;
+    hafti_io_runner_t *runner = task->runner;
+    haft_io_gate_t *before = runner->gated ? runner->gate : NULL;
+    runner->gate = gate;
+    runner->gated = gate != NULL;
+    return before;
 }

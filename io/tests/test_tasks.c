@@ -552,6 +552,44 @@ static void a_binding_ends_one_wait_of_a_task(void) {
         0);
 }
 
+typedef struct counting_gate {
+    haft_io_gate_t gate;
+    haft_io_gate_t *outer;
+    int left, entered;
+} counting_gate_t;
+static void count_leave(haft_io_gate_t *gate) {
+    counting_gate_t *counting = (counting_gate_t *)(void *)gate;
+    counting->left++;
+    if (counting->outer != NULL)
+        counting->outer->leave(counting->outer);
+}
+static haft_io_event_t *count_enter(haft_io_gate_t *gate) {
+    counting_gate_t *counting = (counting_gate_t *)(void *)gate;
+    counting->entered++;
+    return counting->outer != NULL ? counting->outer->enter(counting->outer) : NULL;
+}
+BODY(set_gates) {
+    counting_gate_t outer = {.gate = {count_leave, count_enter}}, inner = outer;
+    CHECK(haft_io_gate_set(&outer.gate) == NULL);
+    haft_io_sleep(1);
+    inner.outer = haft_io_gate_set(&inner.gate);
+    CHECK(inner.outer == &outer.gate);
+    haft_io_sleep(1);
+    CHECK(haft_io_gate_set(inner.outer) == &inner.gate);
+    haft_io_sleep(1);
+    CHECK(haft_io_gate_set(NULL) == &outer.gate);
+    haft_io_sleep(1);
+    CHECK(haft_io_gate_set(NULL) == NULL);
+    CHECK_EQUAL(inner.left, 1);
+    CHECK_EQUAL(inner.entered, 1);
+    CHECK_EQUAL(outer.left, 3);
+    CHECK_EQUAL(outer.entered, 3);
+    return NULL;
+}
+static void a_gate_is_set_around_another(void) {
+    CHECK_RUNS(set_gates);
+}
+
 static const char *awaited_backend;
 BODY(check_backend_of_task) {
     CHECK_SAME_TEXT(haft_io_backend(), awaited_backend);
@@ -1319,6 +1357,7 @@ int main(void) {
     RUN(a_run_has_a_number_of_its_own);
     RUN(a_binding_is_told_before_and_after_each_sleep);
     RUN(a_binding_ends_one_wait_of_a_task);
+    RUN(a_gate_is_set_around_another);
     RUN(a_task_knows_the_back_end_of_its_thread);
     RUN(a_tree_of_tasks_that_set_events_begins_a_branch_at_a_time);
     RUN(a_wait_for_a_task_ends_with_its_event_wherever_the_task_is);

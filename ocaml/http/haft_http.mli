@@ -104,7 +104,8 @@ module Request : sig
   (** Another limit than {!Limits.t} has, for this request. *)
 
   val text : t -> string
-  (** Reads the body. @raise Error (413, 408, 400) if it is too large, too slow, or none. *)
+  (** Reads the body. @raise Error (413, 408, 400) if it is too large, too slow, or none. If the client has gone, this
+      and the functions below that read the body raise an exception that ends the handler, and is not logged. *)
 
   val body : t -> Flow.source_ty Resource.t
   (** A flow that reads the body. *)
@@ -246,7 +247,8 @@ val serve :
 (** Listens at [port] (8080; 0: the system chooses) of [host] (all addresses), or at the Unix socket [unix_path], and
     serves until [stop] is resolved, or SIGINT or SIGTERM comes: then it accepts no more, closes idle connections, and
     lets requests that have come go on for [grace]. A second signal, or a cancel, cancels the handlers,
-    also where they wait for bytes of a body or a WebSocket, or for a client that does not read.
+    also where they wait for bytes of a body or a WebSocket, for a client that does not read, or in functions of [Unix]
+    (package [haft-posix]).
 
     - [tls]: files of a certificate's chain and key, in PEM format. HTTP/2 is spoken, too.
     - [files]: [("/static", "folder")] answers for paths below the prefix with the files below the folder.

@@ -28,6 +28,11 @@ let stoppable what begin_ take =
         Loop.free_slot slot;
         resume (Result.Error Out_of_memory)))
 
+(* The client has gone, which is no failure of the handler. *)
+exception Gone
+
+let () = Printexc.register_printer (function Gone -> Some "Haft_http: the client has gone" | _ -> None)
+
 module Request = struct
   type t = {
     mutable pointer : request_pointer option;  (* None: it has been answered *)
@@ -101,6 +106,7 @@ module Request = struct
       | Unix.EMSGSIZE -> fail `Content_too_large "the body is too large\n"
       | Unix.ETIMEDOUT -> fail `Request_timeout "the body is too slow\n"
       | Unix.EUNKNOWNERR 74 (* EBADMSG *) -> fail `Bad_request "the body is none\n"
+      | Unix.EPIPE | Unix.ECONNRESET -> raise Gone
       | _ -> Haft_io__flow.raise_code code "body" ""
 
   let text request =
@@ -125,7 +131,7 @@ module Request = struct
   let parse request of_text =
     match of_text (text request) with
     | value -> value
-    | exception ((Error _ | Cancel.Cancelled _ | Out_of_memory | Stack_overflow) as exn) -> raise exn
+    | exception ((Error _ | Gone | Cancel.Cancelled _ | Out_of_memory | Stack_overflow) as exn) -> raise exn
     | exception exn -> fail `Bad_request (Printexc.to_string exn ^ "\n")
 
   type part = {

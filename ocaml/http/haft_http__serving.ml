@@ -8,9 +8,6 @@ open Haft_http__request
 open Haft_http__websocket
 open Haft_http__response
 
-exception Gone
-
-(* Checks a write of the answer: a client that has gone is no failure of the handler. *)
 let check_sent code = if code < 0 then raise Gone
 
 (* The library's own words tell more, where it has some. *)
@@ -76,7 +73,9 @@ let handle context (handler : handler) pointer =
         with
         | response -> Ok response
         | exception Error (status, text) -> Ok (respond_text ~status text)
-        | exception exn -> Result.Error (exn, Printexc.get_raw_backtrace ()))
+        | exception exn ->
+            let backtrace = Printexc.get_raw_backtrace () in
+            Result.Error (Loop.as_cancel context exn, backtrace))
   in
   request.pointer <- None;
   match outcome with

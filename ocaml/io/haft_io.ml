@@ -185,8 +185,8 @@ let mono_clock = Haft_io__time.Time.system
 let net = Haft_io__net.system
 let process_mgr = Haft_io__resource.plain
 let domain_mgr = Haft_io__resource.plain
-let fs = (Haft_io__files.directory ~confined:false "", "")
-let cwd = (Haft_io__files.directory "", "")
+let fs = (Haft_io__files.directory ~confined:false ~label:"fs" "", "")
+let cwd = (Haft_io__files.directory ~label:"cwd" "", "")
 
 let secure_random =
   let read (view : Cstruct.t) =

@@ -951,6 +951,9 @@ module Buf_write : sig
   val flush : t -> unit
   (** Waits until all has been written. *)
 
+  val close : t -> unit
+  (** The flow still gets all that was written; a further write raises [Failure]. *)
+
   val pending_bytes : t -> int
   (** How many bytes were not written to the flow yet. *)
 
@@ -1060,7 +1063,8 @@ module Net : sig
     connection_handler ->
     'a
   (** Calls the handler for each connection, in a task of its own. When [stop] is resolved it accepts no more, waits for
-      the handlers, and returns the promise's value. [additional_domains] changes nothing. *)
+      the handlers, and returns the promise's value. Connections for which the system has no descriptor left wait until
+      there is one. [additional_domains] changes nothing. *)
 
   val datagram_socket :
     ?reuse_addr:bool ->
@@ -1174,7 +1178,7 @@ module Path : sig
   (** The folder, and the name in it; [None]: there is no folder above. *)
 
   val pp : Format.formatter -> _ t -> unit
-  (** Prints it. *)
+  (** Prints the directory's name and the path: [<cwd:notes/today>]. *)
 
   val load : _ t -> string
   (** The whole contents. *)

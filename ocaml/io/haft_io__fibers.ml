@@ -70,8 +70,9 @@ module Exn = struct
 
   let pp formatter = function
     | Io (err, { steps }) ->
-        Format.fprintf formatter "Io %a" pp_err err;
-        List.iter (fun step -> Format.fprintf formatter ",@ %s" step) (List.rev steps)
+        Format.fprintf formatter "@[Io %a" pp_err err;
+        List.iter (fun step -> Format.fprintf formatter ",@ %s" step) (List.rev steps);
+        Format.fprintf formatter "@]"
     | Multiple all ->
         Format.fprintf formatter "Multiple exceptions:";
         List.iter (fun (exn, _) -> Format.fprintf formatter "@\n- %s" (Printexc.to_string exn)) all

@@ -21,8 +21,8 @@ let check code what path =
 (* ---- Directories ---- *)
 
 (* Paths are relative to [root]. [confined]: those with [..] that lead out of it, and absolute ones, are refused;
-   symbolic links are followed. *)
-type directory = { root : string; confined : bool }
+   symbolic links are followed. [label]: what is printed. *)
+type directory = { root : string; confined : bool; label : string }
 type kind += Directory of directory
 
 let directory_of object_ =
@@ -44,14 +44,14 @@ let escapes path =
   (not (Filename.is_relative path)) || depth 0 (String.split_on_char '/' path)
 
 let native (directory, path) =
-  let { root; confined } = directory_of directory in
+  let { root; confined; _ } = directory_of directory in
   if confined && escapes path then (
     let exn = Unix.Unix_error (Unix.EACCES, "a path that leads out of the directory", path) in
     raise (Exn.create (Fs_error (Permission_denied exn))));
   let all = join root path in
   if all = "" then "." else all
 
-let directory ?(confined = true) root = { plain with kind = Directory { root; confined } }
+let directory ?(confined = true) ~label root = { plain with kind = Directory { root; confined; label } }
 
 (* ---- Open files ---- *)
 
@@ -208,8 +208,11 @@ module Path = struct
 
   let native path = Some (native path)
   let native_exn path = Option.get (native path)
+
   let pp formatter (directory, path) =
-    Format.fprintf formatter "<%s:%s>" (directory_of directory).root (String.escaped path)
+    let { label; _ } = directory_of directory in
+    if path = "" then Format.fprintf formatter "<%s>" label
+    else Format.fprintf formatter "<%s:%s>" label (String.escaped path)
 
   (* Splits the path without the slashes at its end. *)
   let split (directory, path) =
@@ -219,8 +222,9 @@ module Path = struct
     | path -> (
         match String.rindex_opt path '/' with
         | None -> Some ((directory, ""), path)
-        | Some 0 -> Some ((directory, "/"), String.sub path 1 (String.length path - 1))
-        | Some at -> Some ((directory, String.sub path 0 at), String.sub path (at + 1) (String.length path - at - 1)))
+        | Some at ->
+            let folder = String.sub path 0 (stripped (at + 1)) in
+            Some ((directory, folder), String.sub path (at + 1) (String.length path - at - 1)))
 
   let in_context what ((_, text) : _ * string) body =
     try body ()
@@ -308,8 +312,11 @@ module Path = struct
     with Exn.Io (Fs_error (Already_exists _), _) when exists_ok && is_directory path -> ()
 
   let open_dir ~sw path =
-    ignore sw;
-    (directory (native_exn path), "")
+    Switch.check sw;
+    let name = native_exn path in
+    if (stat ~follow:true path).kind <> `Directory then
+      raise (fs_error (Unix.Unix_error (Unix.ENOTDIR, "open_dir", snd path)));
+    (directory ~label:(Filename.basename name) name, "")
 
   let with_open_dir path body = Switch.run ~name:"with_open_dir" (fun sw -> body (open_dir ~sw path))
 

@@ -130,6 +130,7 @@ let close_descriptor descriptor =
   let number = descriptor.number in
   if number >= 0 then (
     descriptor.number <- -1;
+    forget_watches number;
     ignore (Haft_io__calls.close number))
 
 let shutdown_descriptor descriptor how =
@@ -444,7 +445,7 @@ module Buf_read = struct
         | exception End_of_file -> if buffer.count = 0 then raise End_of_file else None
     in
     let length, ends = match find 0 with Some at -> (at, 1) | None -> (buffer.count, 0) in
-    let length = if length > 0 && get buffer (length - 1) = '\r' then length - 1 else length in
+    let length = if ends = 1 && length > 0 && get buffer (length - 1) = '\r' then length - 1 else length in
     let text = text_of buffer length in
     let rec used at = if at < buffer.count && get buffer at <> '\n' then used (at + 1) else at in
     consume buffer (used length + ends);
@@ -591,6 +592,10 @@ module Buf_write = struct
   let pending_bytes writer = Buffer.length writer.buffer
   let is_closed writer = writer.state <> `Open
 
+  let close writer =
+    if writer.state = `Open then writer.state <- `Closing;
+    note_change writer
+
   (* Gives what there is to the flow until it is closed and nothing is left. *)
   let rec serve writer =
     if Buffer.length writer.buffer > 0 then (
@@ -624,16 +629,12 @@ module Buf_write = struct
               let backtrace = Printexc.get_raw_backtrace () in
               writer.state <- `Failed exn;
               Printexc.raise_with_backtrace exn backtrace);
-        let close () =
-          if writer.state = `Open then writer.state <- `Closing;
-          note_change writer
-        in
         match body writer with
         | value ->
-            close ();
+            close writer;
             value
         | exception exn ->
             let backtrace = Printexc.get_raw_backtrace () in
-            close ();
+            close writer;
             Printexc.raise_with_backtrace exn backtrace)
 end

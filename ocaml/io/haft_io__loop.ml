@@ -18,6 +18,7 @@ type carrier = int
 external run_c : string -> int -> (carrier -> Obj.t -> unit) -> int = "haft_ocaml_io_run"
 external simulate_c : int * bool * int * int -> (carrier -> Obj.t -> unit) -> int = "haft_ocaml_io_simulate"
 external is_current : carrier -> bool = "haft_ocaml_io_is_current" [@@noalloc]
+external away : unit -> int = "haft_ocaml_io_away" [@@noalloc]
 external park : carrier -> bool = "haft_ocaml_io_park"
 external wait_c : int -> int = "haft_ocaml_io_wait"
 external yield_c : unit -> int = "haft_ocaml_io_yield"
@@ -28,6 +29,7 @@ external take_done : unit -> int = "haft_ocaml_io_take_done"
 external taken_result : unit -> int = "haft_ocaml_io_taken_result"
 external watch_c : int -> int -> int -> int = "haft_ocaml_io_watch"
 external look_c : int -> bool -> int -> int = "haft_ocaml_io_look"
+external forget_watches_c : int -> unit = "haft_ocaml_io_forget_watches" [@@noalloc]
 external withdraw_c : int -> unit = "haft_ocaml_io_withdraw"
 external error_text : int -> string = "haft_ocaml_io_error_text"
 external dump_c : int -> int = "haft_ocaml_io_dump"
@@ -39,8 +41,8 @@ external event_size : unit -> int = "haft_ocaml_io_event_size"
 external event_set : memory -> unit = "haft_ocaml_io_event_set"
 external event_wait : memory -> int = "haft_ocaml_io_event_wait"
 external event_wait_to_the_end : memory -> unit = "haft_ocaml_io_event_wait_to_the_end"
-external task_of_c : unit -> int = "haft_ocaml_io_task_of_c" [@@noalloc]
-external interrupt_task_of_c : int -> bool = "haft_ocaml_io_interrupt_task_of_c"
+external begin_guest : unit -> int = "haft_ocaml_io_begin_guest" [@@noalloc]
+external end_guest : int -> unit = "haft_ocaml_io_end_guest" [@@noalloc]
 
 include Haft_io__tasks
 
@@ -82,9 +84,9 @@ let begin_suspension fiber begin_ =
       | Error exn -> end_suspension fiber continuation By_exception (Obj.repr (exn : exn)))
   with exn -> end_suspension fiber continuation By_exception (Obj.repr exn)
 
-(* The lane of a carrier, laid out as in loop_stubs.c. *)
+(* The lane of a carrier or a guest, laid out as in loop_stubs.c. *)
 type lane = {
-  mutable running : int;  (* the number of the task; negative: there is none, or the carrier is away *)
+  mutable running : int;  (* the number of the task; negative: there is none, or it waits in C ([hidden]) *)
   mutable left : int;  (* how many are resumed before the head of the loop *)
   mutable transit : int;  (* task that performed last, or is to start, on its way to a list; or -1 *)
 }
@@ -341,6 +343,12 @@ let for_reading = 0
 let for_writing = 1
 let perhaps_for_reading = 2
 
+(* The descriptor is about to be closed: one that gets its number next has waits of its own. *)
+let forget_watches descriptor =
+  forget_watches_c descriptor;
+  Hashtbl.remove watches (2 * descriptor);
+  Hashtbl.remove watches ((2 * descriptor) + 1)
+
 (* Waits until the descriptor may be ready. Returns the events, or a negative error. *)
 let wait_ready descriptor kind =
   let key = (2 * descriptor) + (kind land 1) in
@@ -371,7 +379,9 @@ let wait_ready descriptor kind =
                   watcher.done_ result;
                   watcher.ended <- true))
               (List.rev watch.watchers);
-            Hashtbl.remove watches key);
+            match Hashtbl.find_opt watches key with
+            | Some other when other == watch -> Hashtbl.remove watches key
+            | _ -> ());
         watch.asked <- true))
 
 (* The same for descriptors that others read and close. When it has returned or raised, nobody waits for the descriptor
@@ -509,35 +519,25 @@ let run_by run_c main =
 
 (* ---- OCaml code in a task of C ---- *)
 
-(* Calls [f], which may wait in C, for the task, in whose task of C the caller is. A cancel ends that wait; if the task
-   of C does not wait just then, or in a way that no cancel ends, it is tried again. *)
-let call_on_c_stack fiber f =
+(* The number by which loop_stubs.c hides a task that waits in C. *)
+let hidden number = -2 - number
+
+(* Calls [f], which may wait in C, for the task of this lane, in whose task of C the caller is. A cancel ends that
+   wait. *)
+let call_on_c_stack lane fiber f =
+  let come () =
+    lane.running <- fiber.id;
+    check_context fiber.context
+  in
   check_context fiber.context;
-  let task = task_of_c () and ended = ref false and cancelled = ref None in
-  let rec end_wait () =
-    if not (!ended || interrupt_task_of_c task) then ignore (add_timer (now () + 1_000_000) end_wait)
-  in
-  let leave () =
-    ended := true;
-    fiber.listing <- Nowhere;
-    fiber.withdraw <- no_wait
-  in
-  let withdraw exn =
-    cancelled := Some exn;
-    end_wait ();
-    fiber.withdraw <- no_wait
-  in
-  note_wait fiber "something in C";
-  fiber.continuation <- nothing (* An earlier wait is over for good. *);
-  fiber.withdraw <- withdraw;
-  fiber.listing <- Suspended;
+  lane.running <- hidden fiber.id;
   match f () with
-  | value -> (
-      leave ();
-      match !cancelled with None -> value | Some exn -> raise exn)
-  | exception exn -> (
-      leave ();
-      match !cancelled with None -> raise exn | Some exn -> raise exn)
+  | value ->
+      come ();
+      value
+  | exception exn ->
+      come ();
+      raise exn
 
 (* Calls [body] as a task of OCaml on the stack of the task of C that the caller is: while it waits, so does that. *)
 let run_in_c (type r) context (body : unit -> r) : r =
@@ -551,9 +551,11 @@ let run_in_c (type r) context (body : unit -> r) : r =
     register fiber;
     lane.running <- fiber.id;
     here := lane;
-    incr guests
+    incr guests;
+    begin_guest ()
   in
-  let go () =
+  let go guest =
+    end_guest guest;
     here := outside;
     end_fiber fiber;
     decr guests;
@@ -618,15 +620,16 @@ let run_in_c (type r) context (body : unit -> r) : r =
     | Suspend begin_ -> wait_in_c k (fun () -> begin_suspension fiber begin_)
     | This_fiber -> continue k fiber
     | On_c_stack f -> (
-        match call_on_c_stack fiber f with value -> continue k value | exception exn -> discontinue k exn)
+        match call_on_c_stack lane fiber f with value -> continue k value | exception exn -> discontinue k exn)
     | _ -> Haft__syntax.decline effect k
   in
   let handler = { Haft__syntax.retc = Fun.id; exnc = raise; effc } in
-  come ();
+  let guest = come () in
   match Haft__syntax.match_with body () handler with
   | value ->
-      go ();
+      go guest;
       value
   | exception exn ->
-      go ();
-      raise exn
+      let backtrace = Printexc.get_raw_backtrace () in
+      go guest;
+      Printexc.raise_with_backtrace (as_cancel context exn) backtrace

@@ -156,7 +156,7 @@ module Net = struct
       traceln "%s: connect to %a" label Sockaddr.pp address;
       attached sw (Handler.run mock.on_connect)
     in
-    let datagrams ~sw address =
+    let datagrams ~sw ~reuse_addr:_ ~reuse_port:_ address =
       (match address with
       | #Sockaddr.datagram as address -> traceln "%s: datagram_socket %a" label Sockaddr.pp address
       | `UdpV4 -> traceln "%s: datagram_socket UDPv4" label

@@ -73,7 +73,7 @@ end
 type network = {
   listen : sw:Switch.t -> reuse_port:bool -> backlog:int -> Sockaddr.stream -> any;
   connect : sw:Switch.t -> Sockaddr.stream -> any;
-  datagrams : sw:Switch.t -> [ Sockaddr.datagram | `UdpV4 | `UdpV6 ] -> any;
+  datagrams : sw:Switch.t -> reuse_addr:bool -> reuse_port:bool -> [ Sockaddr.datagram | `UdpV4 | `UdpV6 ] -> any;
   addresses : string -> string -> (Unix.sockaddr * int) list;
   network_mock : kind;  (* Plain: it is none *)
 }
@@ -104,18 +104,23 @@ let text_of_address = function
   | `Unix path -> path
   | `Tcp (address, _) | `Udp (address, _) -> Unix.string_of_inet_addr (Ipaddr.to_unix address)
 
+let pause_without_room = 10_000_000 (* nanoseconds *)
+
+(* Where the system has no descriptor left for it, a connection stays in the listener's queue, which is ready and gives
+   none. *)
 let accept_from descriptor ~sw =
-  let rec accept () =
+  let rec accept misses =
     Switch.check sw;
     let number = number_of descriptor in
     let connection = Calls.accept number in
     if connection >= 0 then connection
     else if connection = Calls.eagain then (
-      ignore (wait_ready number for_reading);
-      accept ())
+      if misses < few_misses then ignore (wait_ready number for_reading)
+      else sleep_until (now () + pause_without_room);
+      accept (misses + 1))
     else raise_code connection "accept" ""
   in
-  let connection = accept () in
+  let connection = accept 0 in
   let peer = Sockaddr.stream_of_unix (Calls.peer connection) in
   (close_with sw (flow_of ~is_file:false connection), peer)
 
@@ -188,7 +193,7 @@ let addresses host service =
         else if code <= resolver_error then []
         else raise_code code "getaddrinfo" host))
 
-let datagrams ~sw address =
+let datagrams ~sw ~reuse_addr ~reuse_port address =
   let family =
     match address with `UdpV4 -> 1 | `UdpV6 -> 2 | #Sockaddr.datagram as address -> Sockaddr.family address
   in
@@ -196,6 +201,12 @@ let datagrams ~sw address =
   check_code number "socket" "";
   let descriptor = new_descriptor ~is_file:false number in
   let flow = { plain with close = (fun () -> close_descriptor descriptor) } in
+  let set option wanted =
+    if wanted && seed () = 0 (* a simulation's sockets are none of the system's *) then
+      Unix.setsockopt (Obj.magic number : Unix.file_descr) option true
+  in
+  set SO_REUSEADDR reuse_addr;
+  set SO_REUSEPORT reuse_port;
   (match address with
   | `UdpV4 | `UdpV6 -> ()
   | #Sockaddr.datagram as address -> (
@@ -244,8 +255,7 @@ module Net = struct
       Exn.reraise_with_context exn backtrace "connecting to %a" Sockaddr.pp address
 
   let datagram_socket ?(reuse_addr = false) ?(reuse_port = false) ~sw net address =
-    ignore (reuse_addr || reuse_port);
-    (network_of net).datagrams ~sw (address :> [ Sockaddr.datagram | `UdpV4 | `UdpV6 ])
+    (network_of net).datagrams ~sw ~reuse_addr ~reuse_port (address :> [ Sockaddr.datagram | `UdpV4 | `UdpV6 ])
 
   let datagrams_of object_ =
     match object_.kind with Datagrams socket -> socket | _ -> invalid_arg "this object is no socket of datagrams"

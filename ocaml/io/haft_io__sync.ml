@@ -271,15 +271,12 @@ module Pool = struct
   (* One has gone: its place is the first waiter's, if there is one. *)
   let forget pool = if not (Waiters.wake_one pool.waiters None) then pool.made <- pool.made - 1
 
-  let give_back pool item =
-    match
-      let given = Some item in
-      if not (Waiters.wake_one pool.waiters given) then Stack.push item pool.idle
-    with
-    | () -> ()
-    | exception exn ->
-        forget pool;
-        raise exn
+  (* Each of the two allocates before it changes anything. *)
+  let put pool item =
+    let given = Some item in
+    if not (Waiters.wake_one pool.waiters given) then Stack.push item pool.idle
+
+  let give_back pool item = in_any_case put pool item
 
   let make pool =
     try pool.make ()
@@ -287,16 +284,20 @@ module Pool = struct
       forget pool;
       raise exn
 
+  let discard pool item =
+    try pool.dispose item
+    with exn ->
+      forget pool;
+      raise exn
+
   let check pool item =
     match pool.validate item with
     | true -> item
-    | false -> (
-        match pool.dispose item with
-        | () -> make pool
-        | exception exn ->
-            forget pool;
-            raise exn)
+    | false ->
+        discard pool item;
+        make pool
     | exception exn ->
+        discard pool item;
         forget pool;
         raise exn
 
@@ -314,7 +315,13 @@ module Pool = struct
   let use ?(never_block = false) pool body =
     if never_block && Stack.is_empty pool.idle && pool.made >= pool.size then (
       let item = pool.make () in
-      Fun.protect ~finally:(fun () -> pool.dispose item) (fun () -> body item))
+      match body item with
+      | value ->
+          pool.dispose item;
+          value
+      | exception exn ->
+          pool.dispose item;
+          raise exn)
     else
       let item = acquire pool in
       match body item with

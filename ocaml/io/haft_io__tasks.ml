@@ -15,8 +15,6 @@
      only where something is allocated, may push, and signal handlers may end waits.
    - What a signal handler raises while a task is on its way to the queue or to a list does not keep it from there: the
      exception is kept, and ends the run ([interrupt]). *)
-external away : unit -> int = "haft_ocaml_io_away" [@@noalloc]
-
 include Haft_io__interrupts
 
 exception Cancelled of exn
@@ -444,7 +442,7 @@ let list_waiter fiber (waiters : 'a waiters) what listing =
 
 (* ---- Cancels ---- *)
 
-external cancel_away : int -> unit = "haft_ocaml_io_cancel_away"
+external cancel_wait_in_c : int -> unit = "haft_ocaml_io_cancel_wait"
 
 let cancel_fiber fiber (cancelled : exn) =
   match fiber.listing with
@@ -452,7 +450,7 @@ let cancel_fiber fiber (cancelled : exn) =
   | Listed_to_the_end -> ()
   | Sleeping -> withdraw_sleeper fiber cancelled
   | Suspended -> if fiber.withdraw != no_wait then fiber.withdraw cancelled
-  | Nowhere -> if away () > 0 then cancel_away fiber.id
+  | Nowhere -> cancel_wait_in_c fiber.id
 
 (* An exception of a signal handler ends the run later: each of the tasks is told in any case, so what is left to do is
    in [contexts] and [fibers] wherever one may come. (The contexts may lie one inside another so deep that the stack of

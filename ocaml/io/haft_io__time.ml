@@ -195,10 +195,15 @@ module Systhreads = struct
     Queue.clear work;
     Queue.transfer others work
 
+  let is_refusal = function
+    | Sys_error text -> String.length text > 14 && String.sub text 0 14 = "Thread.create:"
+    | Out_of_memory -> true
+    | _ -> false
+
   (* Where the system gives no thread, those that there are do the job later. (Other exceptions are a signal
      handler's.) *)
   let thread_was_refused job why =
-    (match why with Failure _ | Sys_error _ | Out_of_memory -> () | _ -> interrupt why);
+    if not (is_refusal why) then interrupt why;
     let forget () =
       decr threads;
       if !threads = 0 then in_any_case take_back job ();

@@ -10,8 +10,10 @@ typedef struct haft_ocaml_loop {
     haft_io_event_t woken;
     haft_io_event_t asked;  /* for the first task, which begins and ends carriers */
     haft_io_scope_t *scope; /* of the tasks that serve */
-    struct carrier *current, *away, *parked, *ended_carriers;
+    struct carrier *current, *parked, *ended_carriers;
     intptr_t carriers_count, away_count, parked_count;
+    haft_io_task_t **waiting; /* in C, by the numbers of the OCaml tasks on their stacks */
+    size_t waiting_count;
     bool ended;
     haft_ocaml_work_t *done, **done_end;
     bool cancelled;

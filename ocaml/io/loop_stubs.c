@@ -19,6 +19,12 @@
  *            | ends, and its carrier comes to the head of its loop, where it parks
  *   parked   | waits until it is to be the current one, or the run is over
  *
+ * A guest is an OCaml task in a task of C that has called OCaml code (run_in_c). It waits in C on
+ * the stack of that task, which nobody but it needs.
+ *
+ * A cancel of an OCaml task that waits in C ends the wait of its task of C, if that is one that a
+ * cancel may end; as long as the OCaml task is cancelled, its next waits there end as they begin.
+ *
  * The thread holds OCaml's lock, but while the back end sleeps. A signal whose handler is in OCaml
  * ends that sleep, and wakes the loop, where the handler is called.
  *
@@ -48,9 +54,16 @@ typedef struct carrier {
     haft_io_event_t turn; /* ends the parking */
     value lane;           /* OCaml's record of it, a root */
     bool away;
-    bool interrupted; /* a wait of it: it does not park, but ends (haft_io_interrupt) */
-    struct carrier *next, *previous; /* in the list of those that are away; parked; ended */
+    bool interrupted;     /* a wait of it: it does not park, but ends (haft_io_interrupt) */
+    struct carrier *next; /* in the list of those that are parked; ended */
 } carrier_t;
+
+typedef struct guest {
+    haft_io_gate_t gate;   /* must be first: callbacks cast its address to the struct */
+    haft_io_gate_t *outer; /* that of its task of C; or NULL */
+    haft_io_task_t *task;
+    bool in_section; /* it waits in a blocking section */
+} guest_t;
 
 /* ---- OCaml's lock and signals ---- */
 
@@ -124,22 +137,50 @@ static void hand_over(loop_t *loop) {
     haft_io_event_set(&next->turn);
 }
 
-/* Turns the number of the task that runs on a carrier into the one that is stored while the carrier
-   is away, and back: code in a task of C, which has no number, finds none of the loop's. (-1, of a
+/* Turns the number of the task that runs on a lane into the one that is stored while the task waits
+   in C, and back: code in a task of C, which has no number, finds none of the loop's. (-1, of a
    signal handler that runs in the loop, stays -1.) */
 static intnat hidden(intnat number) {
     return -2 - number;
 }
 
-static bool is_cancelled(const carrier_t *carrier) {
-    intnat number = hidden(Long_val(Field(carrier->lane, RUNNING)));
-    return number >= 0 &&
-           Is_block(Field(Field(Field(Field(all_tasks, BY_ID), number), CONTEXT), STATE));
+static void hide_or_show(value lane) {
+    Field(lane, RUNNING) = Val_long(hidden(Long_val(Field(lane, RUNNING))));
 }
 
-static void interrupt(carrier_t *carrier) {
-    if (haft_io_interrupt(carrier->task) == 0)
-        carrier->interrupted = true;
+static bool is_cancelled(intnat number) {
+    return Is_block(Field(Field(Field(Field(all_tasks, BY_ID), number), CONTEXT), STATE));
+}
+
+/* The OCaml task that is hidden on this lane waits in this task of C from now on. (Without memory
+   no cancel ends that.) */
+static void note_wait(haft_ocaml_loop_t *loop, value lane, haft_io_task_t *task) {
+    intnat number = hidden(Long_val(Field(lane, RUNNING)));
+    if (number < 0)
+        return;
+    if ((size_t)number >= loop->waiting_count) {
+        size_t count = 2 * (size_t)number + 64;
+        haft_io_task_t **waiting = realloc(loop->waiting, count * sizeof(haft_io_task_t *));
+        if (waiting == NULL)
+            return;
+        memset(waiting + loop->waiting_count, 0,
+               (count - loop->waiting_count) * sizeof(haft_io_task_t *));
+        loop->waiting = waiting;
+        loop->waiting_count = count;
+    }
+    loop->waiting[number] = task;
+    if (is_cancelled(number)) /* a cancel that came first ends this wait, like OCaml's */
+        (void)haft_io_interrupt(task);
+}
+
+/* It does not wait any more. Returns whether it is cancelled. */
+static bool forget_wait(const haft_ocaml_loop_t *loop, value lane, const haft_io_task_t *task) {
+    intnat number = hidden(Long_val(Field(lane, RUNNING)));
+    if (number < 0)
+        return false;
+    if ((size_t)number < loop->waiting_count && loop->waiting[number] == task)
+        loop->waiting[number] = NULL;
+    return is_cancelled(number);
 }
 
 static void go_away(haft_io_gate_t *gate) {
@@ -147,37 +188,27 @@ static void go_away(haft_io_gate_t *gate) {
     if (!haft_ocaml_in_section())
         return;
     caml_leave_blocking_section();
-    loop_t *loop = carrier->loop;
+    haft_ocaml_loop_t *loop = carrier->loop;
     carrier->away = true;
-    Field(carrier->lane, RUNNING) = Val_long(hidden(Long_val(Field(carrier->lane, RUNNING))));
+    hide_or_show(carrier->lane);
     Field(carrier->lane, LEFT) = Val_long(0);
-    carrier->previous = NULL;
-    carrier->next = loop->away;
-    if (loop->away != NULL)
-        loop->away->previous = carrier;
-    loop->away = carrier;
     loop->away_count++;
     if (loop->current == carrier)
         hand_over(loop);
     else /* The task may have made others ready. */
         haft_io_event_set(&loop->woken);
-    if (is_cancelled(carrier)) /* a cancel that came first ends this wait, like OCaml's */
-        interrupt(carrier);
+    note_wait(loop, carrier->lane, carrier->task);
 }
 
 static haft_io_event_t *come_back(haft_io_gate_t *gate) {
     carrier_t *carrier = (carrier_t *)(void *)gate;
     if (!carrier->away)
         return NULL;
-    loop_t *loop = carrier->loop;
+    haft_ocaml_loop_t *loop = carrier->loop;
     carrier->away = false;
-    Field(carrier->lane, RUNNING) = Val_long(hidden(Long_val(Field(carrier->lane, RUNNING))));
-    if (carrier->previous != NULL)
-        carrier->previous->next = carrier->next;
-    else
-        loop->away = carrier->next;
-    if (carrier->next != NULL)
-        carrier->next->previous = carrier->previous;
+    if (forget_wait(loop, carrier->lane, carrier->task))
+        carrier->interrupted = true;
+    hide_or_show(carrier->lane);
     loop->away_count--;
     if (loop->current == NULL) /* no other has begun */
         loop->current = carrier;
@@ -273,18 +304,19 @@ value haft_ocaml_io_park(value carrier) {
 }
 
 value haft_ocaml_io_away(value unit);
-/* How many OCaml tasks wait in functions of C. */
+/* How many carriers are away. */
 value haft_ocaml_io_away(value unit) {
     (void)unit;
     return Val_long(haft_ocaml_the_loop == NULL ? 0 : haft_ocaml_the_loop->away_count);
 }
 
-value haft_ocaml_io_cancel_away(value number);
-/* Ends the wait of the task with this number in a function of C, if it is in one. */
-value haft_ocaml_io_cancel_away(value number) {
-    for (carrier_t *carrier = haft_ocaml_the_loop->away; carrier != NULL; carrier = carrier->next)
-        if (hidden(Long_val(Field(carrier->lane, RUNNING))) == Long_val(number))
-            interrupt(carrier);
+value haft_ocaml_io_cancel_wait(value number);
+/* Ends the wait of the task with this number in a function of C, if it is in one that a cancel may
+   end. */
+value haft_ocaml_io_cancel_wait(value number) {
+    if ((size_t)Long_val(number) < haft_ocaml_the_loop->waiting_count &&
+        haft_ocaml_the_loop->waiting[Long_val(number)] != NULL)
+        (void)haft_io_interrupt(haft_ocaml_the_loop->waiting[Long_val(number)]);
     return Val_unit;
 }
 
@@ -339,6 +371,7 @@ static int run_loop(value *carry, int (*run)(loop_t *loop, const void *options),
     int code = run(&loop, options);
     haft_ocaml_end_work(&loop);
     haft_ocaml_free_others(&loop);
+    free(loop.waiting);
     return code;
 }
 
@@ -475,17 +508,63 @@ static haft_io_event_t *event_in(value memory) {
     return (haft_io_event_t *)(void *)HAFT_OCAML_MEMORY(memory);
 }
 
-value haft_ocaml_io_task_of_c(value unit);
-/* The task of C that the caller is in. */
-value haft_ocaml_io_task_of_c(value unit) {
-    (void)unit;
-    return (value)haft_io_self() | 1;
+/* The lane of the code that runs. */
+static value this_lane(void) {
+    return Field(*haft_ocaml_kept, 0);
 }
 
-value haft_ocaml_io_interrupt_task_of_c(value task);
-/* Ends its wait. False: it does not wait, or no cancel ends that. */
-value haft_ocaml_io_interrupt_task_of_c(value task) {
-    return Val_bool(haft_io_interrupt((haft_io_task_t *)(task - 1)) == 0);
+/* In a blocking section it hides itself; elsewhere OCaml code has hidden it, if it waits in C
+   (call_on_c_stack). */
+static void guest_goes(haft_io_gate_t *gate) {
+    guest_t *guest = (guest_t *)(void *)gate;
+    guest->in_section = haft_ocaml_in_section();
+    if (guest->in_section) {
+        caml_leave_blocking_section();
+        hide_or_show(this_lane());
+    }
+    note_wait(haft_ocaml_the_loop, this_lane(), guest->task);
+    if (guest->outer != NULL)
+        guest->outer->leave(guest->outer);
+}
+
+static haft_io_event_t *guest_comes(haft_io_gate_t *gate) {
+    const guest_t *guest = (const guest_t *)(const void *)gate;
+    haft_io_event_t *turn = guest->outer != NULL ? guest->outer->enter(guest->outer) : NULL;
+    (void)forget_wait(haft_ocaml_the_loop, this_lane(), guest->task);
+    if (guest->in_section) {
+        hide_or_show(this_lane());
+        caml_enter_blocking_section_no_pending();
+    }
+    return turn;
+}
+
+value haft_ocaml_io_begin_guest(value unit);
+/* The calling task of C has a guest from now on. Returns what haft_ocaml_io_end_guest takes; 0: no
+   cancel ends its waits in functions of C, for want of memory, or, on a carrier, the carrier's gate
+   ends them. */
+value haft_ocaml_io_begin_guest(value unit) {
+    (void)unit;
+    guest_t *guest = calloc(1, sizeof *guest);
+    if (guest == NULL)
+        return Val_long(0);
+    guest->gate = (haft_io_gate_t){guest_goes, guest_comes};
+    guest->task = haft_io_self();
+    guest->outer = haft_io_gate_set(&guest->gate);
+    if (guest->outer == NULL || guest->outer->leave != go_away)
+        return (value)guest | 1;
+    haft_io_gate_set(guest->outer);
+    free(guest);
+    return Val_long(0);
+}
+
+value haft_ocaml_io_end_guest(value pointer);
+value haft_ocaml_io_end_guest(value pointer) {
+    guest_t *guest = (guest_t *)(pointer & ~(value)1);
+    if (guest != NULL) {
+        haft_io_gate_set(guest->outer);
+        free(guest);
+    }
+    return Val_unit;
 }
 
 value haft_ocaml_io_event_set(value memory);

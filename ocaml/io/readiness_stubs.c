@@ -14,15 +14,50 @@
 
 /* ---- Descriptors of libhaft-io ---- */
 
-typedef struct {
+typedef struct watch {
     haft_ocaml_work_t work;
-    int descriptor;
+    int descriptor; /* -1: it was closed before the wait has begun */
     short events;
-    haft_io_rest_t rest; /* only for reading */
+    struct watch *next, **place; /* in `not_begun`; place NULL: it has begun */
+    haft_io_rest_t rest;         /* only for reading */
 } watch_t;
+static watch_t *not_begun;
+
+static void list_watch(watch_t *watch) {
+    watch->next = not_begun;
+    watch->place = &not_begun;
+    if (not_begun != NULL)
+        not_begun->place = &watch->next;
+    not_begun = watch;
+}
+
+static void unlist_watch(watch_t *watch) {
+    if (watch->place == NULL)
+        return;
+    *watch->place = watch->next;
+    if (watch->next != NULL)
+        watch->next->place = watch->place;
+    watch->place = NULL;
+}
+
+static void free_watch(haft_ocaml_work_t *work) {
+    unlist_watch((watch_t *)(void *)work);
+    free(work);
+}
+
+value haft_ocaml_io_forget_watches(value descriptor);
+/* The descriptor is about to be closed. A wait for it that has not begun does not wait for the next
+   one of its number. */
+value haft_ocaml_io_forget_watches(value descriptor) {
+    for (watch_t *watch = not_begun; watch != NULL; watch = watch->next)
+        if (watch->descriptor == (int)Long_val(descriptor))
+            watch->descriptor = -1;
+    return Val_unit;
+}
 
 static intptr_t wait_ready(haft_ocaml_work_t *work) {
-    const watch_t *watch = (const watch_t *)(const void *)work;
+    watch_t *watch = (watch_t *)(void *)work;
+    unlist_watch(watch);
     return haft_io_wait_ready(watch->descriptor, watch->events);
 }
 
@@ -61,6 +96,9 @@ static void *rest(void *argument) {
     watch_t *watch = argument;
     if (haft_io_self() == NULL)
         return haft_ocaml_do_work(watch);
+    unlist_watch(watch);
+    if (watch->descriptor < 0)
+        return finish_watch(watch, -EBADF);
     intptr_t came = haft_ocaml_the_loop->rests_late ? comes_soon(watch) : 0;
     if (came != 0)
         return finish_watch(watch, came);
@@ -78,6 +116,8 @@ value haft_ocaml_io_watch(value descriptor, value kind, value slot) {
     if (watch == NULL)
         return Val_long(-ENOMEM);
     watch->work.work = wait_ready;
+    watch->work.free = free_watch;
+    list_watch(watch);
     watch->descriptor = (int)Long_val(descriptor);
     watch->events = Long_val(kind) == 1 ? POLLOUT : POLLIN;
     return Val_long(

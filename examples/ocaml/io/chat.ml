@@ -16,19 +16,19 @@ let with_user next request =
 
 (* ---- The room ---- *)
 
-let members : (Http.Websocket.t, string) Hashtbl.t = Hashtbl.create 16
+let members : Http.Websocket.t list ref = ref []
 
 let say text =
   let tell socket = try Http.Websocket.send_text socket text with Http.Websocket.Closed -> () in
-  Fiber.List.iter tell (List.of_seq (Hashtbl.to_seq_keys members))
+  Fiber.List.iter tell !members
 
 let join socket =
   let name = Effect.perform User in
-  Hashtbl.replace members socket name;
+  members := socket :: !members;
   say (name ^ " has come");
   Fun.protect
     ~finally:(fun () ->
-      Hashtbl.remove members socket;
+      members := List.filter (( != ) socket) !members;
       say (name ^ " has gone"))
     (fun () ->
       Http.Websocket.iter

@@ -84,13 +84,14 @@ int haft_io_interrupt(haft_io_task_t *task);
  * haft_io_yield. `enter` is called when the wait is over. The task continues once the event that
  * `enter` returns is set, and clears that event; if `enter` returns NULL, it continues at once.
  * Neither function may wait, nor call functions that are for tasks. A gate lasts until the task
- * ends and is not inherited; setting NULL removes it.
+ * ends and is not inherited; setting NULL removes it. haft_io_gate_set returns the gate that the
+ * task had, or NULL: one that is set around another calls that, too.
  */
 typedef struct haft_io_gate {
     void (*leave)(struct haft_io_gate *gate);
     haft_io_event_t *(*enter)(struct haft_io_gate *gate);
 } haft_io_gate_t;
-void haft_io_gate_set(haft_io_gate_t *gate);
+haft_io_gate_t *haft_io_gate_set(haft_io_gate_t *gate);
 
 /* ---- Tasks that are threads to the program ---- */
 

@@ -20,13 +20,14 @@ let as_user (name : string) (next : Http.handler) request =
     }
 
 (* Calls [body] with the URL of a server, which stops when that has returned. *)
-let with_server ?limits ?files ?counters ?debug ?(in_run = Haft_io.run ?backend:None ?dump_signal:None) handler body =
+let with_server ?limits ?files ?counters ?debug ?trust_proxies ?access_log
+    ?(in_run = Haft_io.run ?backend:None ?dump_signal:None) handler body =
   in_run (fun () ->
       let listening, is_listening = Promise.create () and stop, stopper = Promise.create () in
       Fiber.both
         (fun () ->
-          Http.serve ?limits ?files ?counters ?debug ~host:"127.0.0.1" ~port:0 ~stop ~signals:false
-            ~on_listening:(Promise.resolve is_listening) handler)
+          Http.serve ?limits ?files ?counters ?debug ?trust_proxies ?access_log ~host:"127.0.0.1" ~port:0 ~stop
+            ~signals:false ~on_listening:(Promise.resolve is_listening) handler)
         (fun () ->
           let url = Printf.sprintf "http://127.0.0.1:%d" (Promise.await listening) in
           Fun.protect ~finally:(fun () -> Promise.resolve stopper ()) (fun () -> body url)))
@@ -660,6 +661,141 @@ let streams =
         | exception Http.Client.Failed _ -> ());
   ]
 
+(* ---- What other cases use little ---- *)
+
+let is_part part whole =
+  let size = String.length part in
+  let rec from i = i + size <= String.length whole && (String.sub whole i size = part || from (i + 1)) in
+  from 0
+
+let reference =
+  [
+    test_case "what a response has, and is given" `Quick (fun () ->
+        let open Http.Response in
+        let response = Http.respond ~headers:[ ("A", "1") ] "x" |> with_status `Created |> with_header "B" "2" in
+        check int "status" 201 (status response);
+        check (list (pair string string)) "headers" [ ("A", "1"); ("B", "2") ] (headers response);
+        check bool "body" true (body_text response = Some "x");
+        check bool "no body" true (body_text (Http.respond_stream (fun ~flush:_ _ -> ())) = None);
+        check (list int) "codes" [ 404; 418 ] (List.map Http.code_of_status [ `Not_found; `Code 418 ]));
+    test_case "texts in paths" `Quick (fun () ->
+        text "encode" "a%20b%2F%C3%A9~" (Http.encode "a b/\195\169~");
+        text "decode" "a b/\195\169~" (Http.decode "a%20b%2f%C3%A9~");
+        text "what is no code" "100%" (Http.decode "100%"));
+    case "a type for each kind of body"
+      (fun request ->
+        match Http.Request.path request with
+        | [ "html" ] -> Http.respond_html "<p>"
+        | [ "json" ] -> Http.respond_json "{}"
+        | _ -> Http.respond_text "")
+      (fun url ->
+        let kind path = Option.get (Http.Client.header (get (url ^ path)) "content-type") in
+        check (list string) "types" [ "text/html; charset=utf-8"; "application/json"; "text/plain; charset=utf-8" ]
+          (List.map kind [ "/html"; "/json"; "/" ]));
+    case "a cookie is removed"
+      (fun _ -> Http.respond_text "" |> Http.Response.without_cookie "name")
+      (fun url ->
+        let cookie = Option.get (Http.Client.header (get url) "Set-Cookie") in
+        if not (is_part "name=;" cookie && is_part "Max-Age=0" cookie) then fail cookie);
+    (let outcome = ref "" in
+     case "a client that goes while its body is read is no failure of the handler"
+       (fun request ->
+         match Http.Request.text request with
+         | text -> Http.respond_text text
+         | exception exn ->
+             outcome := Printexc.to_string exn;
+             raise exn)
+       (fun url ->
+         Switch.run (fun sw ->
+             let flow = Net.connect ~sw net (`Tcp (Net.Ipaddr.V4.loopback, port_of url)) in
+             Flow.copy_string "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nab" flow;
+             Time.sleep clock 0.005);
+         while !outcome = "" do Time.sleep clock 0.001 done;
+         text "outcome" "Haft_http: the client has gone" !outcome));
+    case "a request has a limit of its own"
+      (fun request ->
+        Http.Request.limit_body request 10;
+        Http.respond_text (Http.Request.text request))
+      (fun url ->
+        check int "small" 200 (Http.Client.post ~body:"0123456789" url).status;
+        check int "large" 413 (Http.Client.post ~body:"01234567890" url).status);
+    test_case "the client behind a proxy that is trusted" `Quick (fun () ->
+        let handle request =
+          Http.respond_text (Http.Request.client_address request ^ " " ^ Http.Request.peer request)
+        in
+        let headers = [ ("X-Forwarded-For", "10.1.2.3") ] in
+        with_server ~trust_proxies:("127.0.0.0/8", "X-Forwarded-For") handle (fun url ->
+            text "trusted" "10.1.2.3 127.0.0.1" (body_of ~headers url));
+        with_server handle (fun url -> text "not trusted" "127.0.0.1 127.0.0.1" (body_of ~headers url)));
+    (let routes =
+       let open Http.Route in
+       let answer name _ = Http.respond_text name in
+       let color = part (function "red" -> Some `Red | _ -> None) (fun `Red -> "red") in
+       Http.router
+         ~otherwise:(fun _ -> Http.respond_text "otherwise")
+         [
+           post root (answer "post");
+           patch root (answer "patch");
+           delete root (answer "delete");
+           get (s "half" / float) (fun x _ -> Http.respond_text (string_of_float (x /. 2.)));
+           get (s "color" / color) (fun `Red -> answer "it is red");
+         ]
+     in
+     case "routes for each method, and parts of types of one's own" routes (fun url ->
+         let ask meth = (Http.Client.request ~meth url).body in
+         check (list string) "methods" [ "post"; "patch"; "delete" ] (List.map ask [ "POST"; "PATCH"; "DELETE" ]);
+         check (list string) "parts" [ "1.25"; "it is red"; "otherwise" ]
+           (List.map (fun path -> body_of (url ^ path)) [ "/half/2.5"; "/color/red"; "/color/blue" ])));
+    case "a session forgets a value"
+      (Http.Session.middleware ~for_http:true ~cookie:"own" () (fun request ->
+           match Http.Request.path request with
+           | [ "put" ] -> Http.Session.put "name" "Ann"; Http.respond_text ""
+           | [ "remove" ] -> Http.Session.remove "name"; Http.respond_text ""
+           | _ -> Http.respond_text (Option.value (Http.Session.get "name") ~default:"nobody")))
+      (fun url ->
+        let client = Http.Client.create ~cookies:true () in
+        let ask path = (Http.Client.get ~client (url ^ path)).body in
+        ignore (ask "/put");
+        text "put" "Ann" (ask "/");
+        ignore (ask "/remove");
+        text "removed" "nobody" (ask "/"));
+    test_case "a server at a path" `Quick (fun () ->
+        let path = Filename.temp_file "haft" ".socket" in
+        Sys.remove path;
+        Haft_io.run (fun () ->
+            let listening, is_listening = Promise.create () and stop, stopper = Promise.create () in
+            Fiber.both
+              (fun () ->
+                Http.serve ~unix_path:path ~stop ~signals:false ~on_listening:(Promise.resolve is_listening) hello)
+              (fun () ->
+                check int "no port" 0 (Promise.await listening);
+                Switch.run (fun sw ->
+                    let flow = Net.connect ~sw net (`Unix path) in
+                    Flow.copy_string "GET /hello/you HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n" flow;
+                    check bool "answer" true (is_part "Hello, you" (Flow.read_all flow)));
+                Promise.resolve stopper ()));
+        if Sys.file_exists path then Sys.remove path);
+    test_case "a line for each request" `Quick (fun () ->
+        let file = Filename.temp_file "haft" ".log" in
+        let before = Unix.dup ~cloexec:true Unix.stdout in
+        let log = Unix.openfile file [ O_WRONLY; O_CLOEXEC ] 0 in
+        Stdlib.(flush stdout);
+        Unix.dup2 log Unix.stdout;
+        Fun.protect
+          ~finally:(fun () -> Unix.dup2 before Unix.stdout)
+          (fun () ->
+            List.iter
+              (fun format -> with_server ~access_log:format hello (fun url -> ignore (body_of (url ^ "/hello/you"))))
+              [ `Common; `Combined; `Json ]);
+        List.iter Unix.close [ before; log ];
+        let input = open_in file in
+        let lines = List.init 3 (fun _ -> input_line input) in
+        close_in input;
+        Sys.remove file;
+        List.iter (fun line -> if not (is_part "/hello/you" line) then fail line) lines;
+        check bool "JSON" true ((List.nth lines 2).[0] = '{'));
+  ]
+
 let () =
   Alcotest.run "haft-http"
     [
@@ -670,4 +806,5 @@ let () =
       ("sockets", sockets);
       ("others", others);
       ("streams", streams);
+      ("reference", reference);
     ]

@@ -256,6 +256,67 @@ let shared_pool () =
   let pool = Pool.create 1 ignore in
   three (times_each 3 (fun () -> Pool.use pool Fiber.yield))
 
+(* Each item that was made is in the pool at the end, or has been disposed of. ([made] and [disposed] are counted where
+   nothing is allocated.) *)
+let pool_of_resources () =
+  let made = ref 0 and disposed = ref 0 in
+  let pool =
+    Pool.create 1
+      (fun () -> incr made)
+      ~validate:(fun () -> Sys.opaque_identity (ref !made) <> ref 2)
+      ~dispose:(fun () -> incr disposed)
+  in
+  fun () ->
+    three (times_each 3 (fun () -> Pool.use pool Fiber.yield)) ();
+    again (fun () -> Pool.use ~never_block:true pool (fun () -> Pool.use ~never_block:true pool ignore));
+    armed := false;
+    if !made <> !disposed + 1 then failf "of %d items %d were disposed of" !made !disposed
+
+(* A second thread is asked for while the first works, and a handler raises what a refused thread could. *)
+let thread_whose_begin_is_interrupted =
+  case "what a handler raises while a thread begins is no refused thread" (fun () ->
+      if Sys.getenv_opt "HAFT_TEST_COLLECTIONS" = None then
+        let rec from at =
+          let left = ref max_int and has_raised = ref false and waits = ref false in
+          let note _ =
+            decr left;
+            if !left = 0 then (
+              has_raised := true;
+              failwith "of a handler");
+            None
+          in
+          let gate, opener = Unix.pipe ~cloexec:true () in
+          let occupy () =
+            run_in_systhread (fun () ->
+                waits := true;
+                ignore (Unix.read gate (Bytes.create 1) 0 1))
+          in
+          (* Where there is no second thread, the first works for both. *)
+          let give_back () =
+            while not !waits do Cancel.protect (fun () -> Time.sleep clock 0.0001) done;
+            Cancel.protect (fun () -> Time.sleep clock 0.001);
+            Unix.close opener
+          in
+          let ask () =
+            while not !waits do Time.sleep clock 0.0001 done;
+            Gc.Memprof.start ~callstack_size:0 ~sampling_rate:1.
+              { Gc.Memprof.null_tracker with alloc_minor = note; alloc_major = note };
+            left := at;
+            run_in_systhread (fun () -> left := max_int)
+          in
+          let ended =
+            match run (fun () -> Fiber.all [ occupy; give_back; ask ]) with
+            | () -> ""
+            | exception exn -> Printexc.to_string exn
+          in
+          left := max_int;
+          Gc.Memprof.stop ();
+          Unix.close gate;
+          if !has_raised && ended = "" then failf "at allocation %d the exception is lost" at;
+          if !has_raised && at < 200 then from (at + 1)
+        in
+        from 1)
+
 (* ---- A handler that releases ---- *)
 
 let release_at_each_allocation =
@@ -405,6 +466,8 @@ let () =
           goes_on "a lazy value" shared_lazy;
           goes_on "a lazy value that fails" lazy_value_that_fails;
           goes_on "a pool" shared_pool;
+          goes_on "a pool of resources" pool_of_resources;
+          thread_whose_begin_is_interrupted;
           release_at_each_allocation;
         ] );
       ("signals", [ storm everything; storm_on_threads ]);

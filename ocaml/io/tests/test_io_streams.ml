@@ -15,6 +15,13 @@ let raises what accepts f =
   | exception exn -> if not (accepts exn) then failf "%s: %s" what (Printexc.to_string exn)
 
 let loopback port = `Tcp (Net.Ipaddr.V4.loopback, port)
+let is_part part whole =
+  let size = String.length part in
+  let rec from i = i + size <= String.length whole && (String.sub whole i size = part || from (i + 1)) in
+  from 0
+
+external limit_descriptors : int -> int = "test_limit_descriptors"
+
 let listen sw = Net.listen ~sw ~backlog:128 net (loopback 0)
 let nap () = Time.sleep clock 0.001
 
@@ -181,6 +188,31 @@ let sockets =
                 done;
                 Promise.resolve stopper ());
             check int "errors" 3 !errors));
+    run_case "a server that finds no descriptor for a connection pauses, and goes on later" (fun () ->
+        Switch.run (fun sw ->
+            let socket = listen sw in
+            let stop, stopper = Promise.create () in
+            (* One is left, for the client. *)
+            let leave_one () =
+              let next = Unix.dup ~cloexec:true Unix.stdin in
+              Unix.close next;
+              limit_descriptors (Obj.magic next + 1)
+            in
+            let rec wait_for_pause () =
+              if not (is_part "task waits for: a time" (dump ())) then (
+                Fiber.yield ();
+                wait_for_pause ())
+            in
+            Fiber.both
+              (fun () -> Net.run_server socket echo ~stop ~on_error:no_error)
+              (fun () ->
+                let before = leave_one () in
+                Fiber.both
+                  (fun () -> text "echo" "1" (ask sw (Net.listening_addr socket) "1"))
+                  (fun () ->
+                    wait_for_pause ();
+                    ignore (limit_descriptors before));
+                Promise.resolve stopper ())));
     run_case "a stop waits for connections that are served" (fun () ->
         Switch.run (fun sw ->
             let socket = listen sw in
@@ -298,6 +330,14 @@ let cancels =
             | Error `Timeout -> ());
             Flow.copy_string "later" server;
             text "read" "later" (read ())));
+    run_case "a wait for a descriptor that was closed is none for the next one of its number" (fun () ->
+        Switch.run (fun sw ->
+            let client, _server = pair sw in
+            let before = Hashtbl.length Haft_io__loop.watches in
+            Fiber.first (fun () -> ignore (Flow.read_all client)) ignore;
+            check int "while it is open" (before + 1) (Hashtbl.length Haft_io__loop.watches);
+            Flow.close client;
+            check int "when it is closed" before (Hashtbl.length Haft_io__loop.watches)));
     run_case "descriptors of others are waited for, and may be closed and be others next" (fun () ->
         for _ = 1 to 20 do
           let read_end, write_end = Unix.pipe () in

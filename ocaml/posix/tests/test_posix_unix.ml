@@ -259,6 +259,47 @@ let cases =
                  Unix.sleepf 0.0001
                done));
         check int "found" 0 !found);
+    case "code in a task of C finds no task that waits in Unix in another task of C" (fun () ->
+        let waiting = 20 and left = ref 40 and found = ref 0 and all, last = Promise.create () in
+        (visit :=
+           fun number ->
+             if number <= waiting then as_task (fun () -> for _ = 1 to 10 do Unix.sleepf 0.0003 done)
+             else
+               for _ = 1 to 10 do
+                 match Fiber.check () with () -> incr found | exception Effect.Unhandled _ -> ()
+               done;
+             decr left;
+             if !left = 0 then Promise.resolve last ();
+             number + 1);
+        for i = 1 to 40 do
+          spawn_visitor i
+        done;
+        Promise.await all;
+        check int "found" 0 !found);
+    case "a cancel ends what tasks in tasks of C wait for in Unix, one inside another, too" (fun () ->
+        let left = ref 20 and outcomes = ref [] and all, last = Promise.create () in
+        let limited f = Time.with_timeout clock 0.001 (fun () -> Ok (f ())) in
+        let note outcome = outcomes := (outcome = Error `Timeout) :: !outcomes in
+        (visit :=
+           fun number ->
+             as_task (fun () ->
+                 let from_pipe, to_pipe = Unix.pipe ~cloexec:true () in
+                 let read () = ignore (Unix.read from_pipe (Bytes.create 1) 0 1) in
+                 note (limited read);
+                 collect ();
+                 as_task (fun () -> note (limited read));
+                 note (limited read);
+                 Unix.close from_pipe;
+                 Unix.close to_pipe;
+                 decr left;
+                 if !left = 0 then Promise.resolve last ();
+                 number + 1));
+        for i = 1 to 20 do
+          spawn_visitor i
+        done;
+        Promise.await all;
+        check int "outcomes" 60 (List.length !outcomes);
+        check bool "all are late" true (List.for_all Fun.id !outcomes));
     case "tasks of C that call OCaml code may use Unix, too" (fun () ->
         let left = ref 30 and all, last = Promise.create () in
         (visit :=
