@@ -103,6 +103,25 @@ let failed = ref 0
 let discontinued = ref 0
 let dropped = ref 0
 
+type _ Effect.t += Hold : unit t
+
+(* The same, by a computation that waits meanwhile: only its stack leads to the function. *)
+let within resume =
+  let held = ref nothing in
+  match_with
+    (fun () -> perform Hold; resume ())
+    ()
+    {
+      retc = Fun.id;
+      exnc = raise;
+      effc =
+        (fun (type a) (effect : a t) ->
+          match effect with
+          | Hold -> Some (fun (k : (a, _) continuation) -> held := fun () -> continue k ())
+          | _ -> None);
+    };
+  !held
+
 let start ?(kept = kept) ?(depth = 12) i =
   let tag = text (1 + (i mod 7)) in
   match_with body (random depth)
@@ -127,7 +146,8 @@ let start ?(kept = kept) ?(depth = 12) i =
                   else
                     let place = random (Array.length kept) in
                     let before = kept.(place) in
-                    kept.(place) <- (fun () -> check reply; continue k reply);
+                    let resume () = check reply; continue k reply in
+                    kept.(place) <- (if random 10 = 0 then within (within resume) else resume);
                     if random 30 = 0 then incr dropped else before ())
           | Drop -> Some (fun (_ : (a, _) continuation) -> incr dropped)
           | _ -> None);
