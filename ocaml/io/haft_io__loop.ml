@@ -556,6 +556,7 @@ let run_in_c (type r) context (body : unit -> r) : r =
   in
   let go guest =
     end_guest guest;
+    lane.running <- -1 (* for guests that began while this one waited, and go back to this lane *);
     here := outside;
     end_fiber fiber;
     decr guests;
