@@ -25,26 +25,7 @@
 #    define RUNNING_ON_VALGRIND 0
 #endif
 
-#if defined(__SANITIZE_ADDRESS__)
-#    define CHECK_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#    if __has_feature(address_sanitizer)
-#        define CHECK_ADDRESS_SANITIZER 1
-#    endif
-#endif
-#ifndef CHECK_ADDRESS_SANITIZER
-#    define CHECK_ADDRESS_SANITIZER 0
-#endif
-#if defined(__SANITIZE_THREAD__)
-#    define CHECK_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#    if __has_feature(thread_sanitizer)
-#        define CHECK_THREAD_SANITIZER 1
-#    endif
-#endif
-#ifndef CHECK_THREAD_SANITIZER
-#    define CHECK_THREAD_SANITIZER 0
-#endif
+#include "sanitizers.h"
 
 /* Where faults, address-space limits and resident memory are as on a bare machine, and code runs at
    full speed. */

@@ -1,26 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* Computations of C++ that go on more than once: haft/multi_shot.hpp. */
+#include "../../core/tests/sanitizers.h"
 #include "check.hpp"
 
 #include <haft/multi_shot.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
-
-#ifdef __has_feature
-#    if __has_feature(address_sanitizer)
-#        define HAFT_TEST_ADDRESS_SANITIZER
-#    endif
-#    if __has_feature(thread_sanitizer)
-#        define HAFT_TEST_THREAD_SANITIZER
-#    endif
-#endif
-#ifdef __SANITIZE_ADDRESS__
-#    define HAFT_TEST_ADDRESS_SANITIZER
-#endif
-#ifdef __SANITIZE_THREAD__
-#    define HAFT_TEST_THREAD_SANITIZER
-#endif
 
 namespace {
 
@@ -117,7 +103,7 @@ void refuse(const haft_error_t *error) {
 }
 
 void a_frame_with_a_destructor_is_refused() {
-#ifdef HAFT_TEST_ADDRESS_SANITIZER
+#if CHECK_ADDRESS_SANITIZER
     return; /* whose own cleanups cannot be told from others */
 #endif
     haft_error_handler_t *before = haft_set_error_handler(refuse);
@@ -377,7 +363,7 @@ void large_results_and_payloads_are_copied() {
 
 template <typename Body>
 std::string refusal(Body body) {
-#ifdef HAFT_TEST_ADDRESS_SANITIZER
+#if CHECK_ADDRESS_SANITIZER
     (void)body;
     return "in a frame with cleanups or destructors"; /* it cannot be told from its own cleanups */
 #else
@@ -556,7 +542,7 @@ void what_a_clause_has_thrown_in_vain_is_not_copied(Options on) {
 } // namespace
 
 int main() {
-#ifdef HAFT_TEST_THREAD_SANITIZER
+#if CHECK_THREAD_SANITIZER
     return 77; /* it knows no copies of stacks */
 #endif
     a_computation_answers_for_each_choice();

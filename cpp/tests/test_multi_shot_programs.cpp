@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* Whole programs of C++ that go on twice, with what such programs have in their frames. */
+#include "../../core/tests/sanitizers.h"
 #include "check.hpp"
 
 #include <algorithm>
@@ -23,21 +24,6 @@
 #include <tuple>
 #include <variant>
 #include <vector>
-
-#ifdef __has_feature
-#    if __has_feature(address_sanitizer)
-#        define HAFT_TEST_ADDRESS_SANITIZER
-#    endif
-#    if __has_feature(thread_sanitizer)
-#        define HAFT_TEST_THREAD_SANITIZER
-#    endif
-#endif
-#ifdef __SANITIZE_ADDRESS__
-#    define HAFT_TEST_ADDRESS_SANITIZER
-#endif
-#ifdef __SANITIZE_THREAD__
-#    define HAFT_TEST_THREAD_SANITIZER
-#endif
 
 namespace {
 
@@ -373,7 +359,7 @@ struct counted_object {
 };
 
 void what_owns_something_is_refused() {
-#ifdef HAFT_TEST_ADDRESS_SANITIZER
+#if CHECK_ADDRESS_SANITIZER
     return; /* whose own cleanups cannot be told from others */
 #endif
     std::mutex lock;
@@ -522,7 +508,7 @@ void handlers_inside_answer_by_objects() {
 } // namespace
 
 int main() {
-#ifdef HAFT_TEST_THREAD_SANITIZER
+#if CHECK_THREAD_SANITIZER
     return 77; /* it knows no copies of stacks */
 #endif
     frames_of_values_are_copied();
